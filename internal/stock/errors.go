@@ -1,0 +1,57 @@
+package stock
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can become of a purchase other than being accepted. Each maps to one
+// code of the HTTP interface; the first group is the sale's answer, the second
+// says that there is none. Only ErrOutcomeUnknown leaves open whether stock was
+// deducted: repeating the request with the same idempotency key settles it.
+var (
+	ErrSoldOut        = errors.New("stock: sold out")
+	ErrAlreadyBought  = errors.New("stock: already bought")
+	ErrOverLimit      = errors.New("stock: quantity above the limit per user")
+	ErrKeyReused      = errors.New("stock: idempotency key used for another quantity")
+	ErrNotOnSale      = errors.New("stock: not on sale")
+	ErrSaleNotStarted = fmt.Errorf("%w: not started", ErrNotOnSale)
+	ErrSaleClosed     = fmt.Errorf("%w: closed", ErrNotOnSale)
+
+	ErrBusy           = errors.New("stock: busy")            // lock contention, nothing deducted
+	ErrStale          = errors.New("stock: stale fence")     // a newer holder has been here, nothing deducted
+	ErrUnavailable    = errors.New("stock: unavailable")     // a store is away, nothing deducted
+	ErrOutcomeUnknown = errors.New("stock: outcome unknown") // the answer was lost on its way
+
+	ErrSaleNotFound     = errors.New("stock: no such sale")
+	ErrPurchaseNotFound = errors.New("stock: no such purchase")
+	ErrSaleExists       = errors.New("stock: sale exists with other terms")
+)
+
+// AlreadyBoughtError is ErrAlreadyBought with the purchase that stands.
+type AlreadyBoughtError struct{ PurchaseID string }
+
+func (e *AlreadyBoughtError) Error() string { return ErrAlreadyBought.Error() + ": " + e.PurchaseID }
+func (e *AlreadyBoughtError) Unwrap() error { return ErrAlreadyBought }
+
+// InvalidError lists everything that is wrong with an input, not just the first.
+type InvalidError struct{ Fields []FieldError }
+
+// FieldError is one wrong value.
+type FieldError struct {
+	Field   string `json:"field"`
+	Reason  string `json:"reason"`
+	Allowed string `json:"allowed"`
+}
+
+func (e *InvalidError) Error() string {
+	text := "stock: invalid"
+	for i, f := range e.Fields {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		text += sep + f.Field + " " + f.Reason
+	}
+	return text
+}
