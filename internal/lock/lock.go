@@ -1,9 +1,3 @@
-// Package lock defines what every lock of this module promises, and nothing
-// about how one keeps the promise: the variants live in packages of their own.
-//
-// A lock here is always a lease. It is granted for a while, it can end before
-// its holder is done, and the holder is told when it does. A lock whose holder
-// cannot lose it does not exist once two machines are involved.
 package lock
 
 import (
@@ -50,7 +44,8 @@ type Lease interface {
 	// It is nil when the variant cannot notice that.
 	Lost() <-chan struct{}
 
-	// Release gives the lock back. It is safe to call more than once; the
+	// Release gives the lock back, whether or not ctx was cancelled meanwhile:
+	// a request that went away must not keep a lock. It is safe to call more than once; the
 	// first call's answer is repeated. Its error is ErrLost when the lock was
 	// no longer this holder's, ErrUnavailable when the store did not answer,
 	// in which case the lock frees itself when its TTL has passed.

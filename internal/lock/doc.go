@@ -1,0 +1,50 @@
+// Package lock defines what every lock of this module promises, and nothing
+// about how one keeps the promise: the variants that need a server live in
+// packages of their own below this one.
+//
+// A lock here is always a lease. It is granted for a while, it can end before
+// its holder is done, and the holder is told when it does. A lock whose holder
+// cannot lose it does not exist once two machines are involved.
+//
+// Use [Do]: it acquires, runs, tells the work when its lease is lost, and
+// releases whatever happens.
+//
+// # The variants
+//
+// In the order in which each one removes a fault of the one before.
+//
+//	none      excludes nobody; the baseline that oversells
+//	local     a queue in this process
+//	setnx     SET NX PX, a token, a scripted release, polling with jitter
+//	watchdog  setnx, extended while held, woken by the release, local queue first
+//
+// What that protects against, and what it does not:
+//
+//	variant   protects against                  still fails when
+//	none      nothing                           two buyers come at once
+//	local     two goroutines of one process     there is a second process
+//	setnx     two processes; a crashed holder;  the work outlives the TTL; Redis fails over
+//	          release by another; lost replies
+//	watchdog  all that; work longer than the    the process is paused past the TTL; Redis
+//	          TTL; a crowd of waiters           fails over: there the fence has to help
+//
+// What it costs and offers (round trips are those of an uncontended cycle):
+//
+//	variant   round trips  needs   fence  notices loss  waits by         reentrant  fair
+//	none      0            -       no     no            -                -          -
+//	local     0            -       yes*   cannot lose   queue            no         yes
+//	setnx     2            Redis   yes    yes           poll             no         no
+//	watchdog  2            Redis   yes    yes           queue, pub/sub   no         in a process
+//
+// * grows within one process only.
+//
+// No variant is reentrant: who holds a lock and acquires it again waits for
+// itself until its wait is over.
+//
+// # Fences
+//
+// A lease can end while its holder is paused and cannot be told. So every grant
+// that can carries a fence, a number that only grows; the store that the lock
+// guards remembers the largest one it has seen and refuses a smaller one. The
+// lock keeps holders apart most of the time, the fence makes it certain.
+package lock

@@ -1,0 +1,32 @@
+-- Grants a lock to a token, together with its fence.
+--
+-- KEYS: lock, fence    ARGV: token, TTL of the lock in ms, TTL of the fence in ms
+-- Answers the fence as a string when it is granted; else, as an integer, the ms
+-- after which the present holder's lease ends by itself (-1: never).
+--
+-- A token that has the lock already gets it again, with the same fence: its
+-- client did not see the first answer, and must not take itself for another.
+--
+-- The fence is max(last + 1, TIME in microseconds): a plain counter would start
+-- again after a flush, and hand out a number twice when a replica takes over
+-- that had not seen the last grant. It rests on one assumption: the clocks of
+-- two servers differ by less than a failover takes.
+--
+-- Fences are near 1.8e15. A Lua number holds that exactly, but tostring() does
+-- not print it so: '%.0f' does.
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return redis.call('PTTL', KEYS[1])
+end
+
+local last = tonumber(redis.call('GET', KEYS[2]) or 0)
+if holder and last > 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return string.format('%.0f', last)
+end
+
+local now = redis.call('TIME')
+local fence = string.format('%.0f', math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2])))
+redis.call('SET', KEYS[2], fence, 'PX', ARGV[3])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return fence

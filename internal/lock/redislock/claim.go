@@ -1,0 +1,98 @@
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"flashsale/internal/lock"
+)
+
+// claim is one caller's attempts to get one lock, all under the same token, so
+// that a grant whose answer was lost is found again or given back.
+type claim struct {
+	*store
+	key, lockKey, fenceKey string
+	token                  string
+	unsure                 bool // an attempt may have been granted unseen
+}
+
+// grant is what a claim was after.
+type grant struct {
+	fence uint64
+	until time.Time // the lease can be relied on so long
+}
+
+var errLate = errors.New("granted too late to be of use")
+
+func (s *store) claim(key string) *claim {
+	c := &claim{store: s, key: key, token: rand.Text()}
+	c.lockKey, c.fenceKey = s.Keys(key)
+	return c
+}
+
+// win asks for the lock until it is granted or the wait is over, pausing as
+// long as the options say or, with a listener, until a release is heard of.
+// After an error the caller holds nothing.
+func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener) (grant, error) {
+	var wake <-chan struct{}
+	for failures := 0; ; {
+		won, held, err := c.ask(ctx)
+		if ctx.Err() != nil { // also of a grant: nobody is there to use it
+			return grant{}, c.giveUp(ctx, ctx.Err())
+		}
+		left := time.Until(deadline)
+
+		var next time.Duration
+		switch {
+		case err == nil && won.fence != 0:
+			return won, nil
+		case err == nil && left <= 0:
+			return grant{}, c.giveUp(ctx, lock.ErrNotAcquired)
+		case err == nil:
+			failures = 0
+			next = between(c.PollMin, c.PollMax)
+			if held >= 0 { // a holder that died releases nothing
+				next = min(next, held+time.Millisecond)
+			}
+			if wake == nil && listener != nil {
+				var leave func()
+				wake, leave = listener.listen(c.lockKey)
+				defer leave()
+			}
+		default:
+			failures++
+			if failures == attempts || left <= 0 {
+				return grant{}, c.giveUp(ctx, unavailable(err))
+			}
+			next = between(retryMin, retryMax)
+		}
+		if !pause(ctx, min(next, left), wake) {
+			return grant{}, c.giveUp(ctx, ctx.Err())
+		}
+	}
+}
+
+// ask makes one attempt. Its grant counts from before it was sent: the server
+// began to count no earlier.
+func (c *claim) ask(ctx context.Context) (won grant, held time.Duration, err error) {
+	sent := time.Now()
+	fence, held, err := c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
+	c.unsure = c.unsure || fence != 0 || err != nil && mayHaveRun(err)
+	won = grant{fence: fence, until: sent.Add(c.validity())}
+	if fence != 0 && !time.Now().Before(won.until) {
+		return grant{}, 0, errLate
+	}
+	return won, held, err
+}
+
+// giveUp ends the claim with err, and gives back what it may have been granted.
+// If that fails too, the lock frees itself when its TTL has passed.
+func (c *claim) giveUp(ctx context.Context, err error) error {
+	if c.unsure {
+		c.release(ctx, c.lockKey, c.token)
+	}
+	return fmt.Errorf("redislock: acquire %q: %w", c.key, err)
+}

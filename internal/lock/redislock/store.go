@@ -1,0 +1,146 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"flashsale/internal/lock"
+)
+
+// The scripts. Run sends a script's digest and, when the server doesn't know
+// it (a restart, a failover, SCRIPT FLUSH), its text.
+var (
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed extend.lua
+	extendSource string
+
+	acquireScript = redis.NewScript(acquireSource)
+	releaseScript = redis.NewScript(releaseSource)
+	extendScript  = redis.NewScript(extendSource)
+)
+
+const (
+	// attempts is how often a command is sent before its error counts. The
+	// scripts can be repeated: the token makes a second run harmless.
+	attempts = 3
+
+	// The random pause between them.
+	retryMin = 10 * time.Millisecond
+	retryMax = 30 * time.Millisecond
+)
+
+// store is the part that all variants share: a server and how to ask it.
+type store struct {
+	client redis.UniversalClient
+	Options
+	announces bool // whether a release is published, on a channel named as the lock
+}
+
+func newStore(client redis.UniversalClient, options Options, p polls) (*store, error) {
+	if client == nil {
+		return nil, errors.New("redislock: the client is nil")
+	}
+	options = options.withDefaults(p)
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	return &store{client: client, Options: options}, nil
+}
+
+// validity is for how long after it was asked for a lease can be relied on.
+func (s *store) validity() time.Duration { return s.TTL - s.Drift }
+
+// acquire runs acquire.lua once. Not granted, it says how long the present
+// holder's lease lasts; negative when it has no end.
+func (s *store) acquire(ctx context.Context, lockKey, fenceKey, token string) (fence uint64, held time.Duration, err error) {
+	reply, err := acquireScript.Run(ctx, s.client, []string{lockKey, fenceKey},
+		token, s.TTL.Milliseconds(), fenceTTL.Milliseconds()).Result()
+	if err != nil {
+		return 0, 0, err
+	}
+	switch reply := reply.(type) {
+	case int64:
+		return 0, time.Duration(reply) * time.Millisecond, nil
+	case string:
+		fence, err = strconv.ParseUint(reply, 10, 64)
+		return fence, 0, err
+	default:
+		return 0, 0, fmt.Errorf("acquire.lua answered %T", reply)
+	}
+}
+
+// extend runs extend.lua once: false when the lock is no longer the token's.
+func (s *store) extend(ctx context.Context, lockKey, token string) (bool, error) {
+	return extendScript.Run(ctx, s.client, []string{lockKey}, token, s.TTL.Milliseconds()).Bool()
+}
+
+// release runs release.lua until it is answered, in a bounded number of
+// attempts and a bounded time that don't depend on ctx being alive. deleted
+// says whether the lock was still the token's. After an unsure attempt that is
+// not known: the unanswered one may have deleted it.
+func (s *store) release(ctx context.Context, lockKey, token string) (deleted, unsure bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ReleaseTimeout)
+	defer cancel()
+	channel := ""
+	if s.announces {
+		channel = lockKey
+	}
+	for attempt := 1; ; attempt++ {
+		deleted, err = releaseScript.Run(ctx, s.client, []string{lockKey}, token, channel).Bool()
+		if err == nil {
+			return deleted, unsure, nil
+		}
+		unsure = unsure || mayHaveRun(err)
+		if attempt == attempts || !pause(ctx, between(retryMin, retryMax), nil) {
+			return false, unsure, err
+		}
+	}
+}
+
+// mayHaveRun reports whether a command that ended in err may have reached the
+// server and been carried out. An error reply, or a connection that was never
+// made, says that it wasn't.
+func mayHaveRun(err error) bool {
+	if _, reply := errors.AsType[redis.Error](err); reply || errors.Is(err, redis.ErrPoolTimeout) {
+		return false
+	}
+	op, network := errors.AsType[*net.OpError](err)
+	return !network || op.Op != "dial"
+}
+
+// unavailable is ErrUnavailable with its cause. A driver's timeout is a context
+// error too; the caller's context is fine, so that isn't passed on.
+func unavailable(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w: %v", lock.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: %w", lock.ErrUnavailable, err)
+}
+
+// pause waits for d or, if that comes first, to be woken; false when ctx is done.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// between draws a duration from [low, high].
+func between(low, high time.Duration) time.Duration {
+	return low + rand.N(high-low+1)
+}
