@@ -1,11 +1,10 @@
 package redislock
 
 import (
-	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,5 +86,38 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-var _ = context.Background
-var _ = fmt.Sprint
+// newSetNX and newWatchdog make a lock with a client of its own, as a process
+// of its own would.
+func newSetNX(t testing.TB, addr string, options Options) *SetNX {
+	t.Helper()
+	l, err := NewSetNX(connect(t, addr), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func newWatchdog(t testing.TB, addr string, options Options) *Watchdog {
+	t.Helper()
+	l, err := NewWatchdog(connect(t, addr), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// residue lists the keys that there are, apart from the fence of key, provided
+// that it has its TTL.
+func residue(t testing.TB, client *redis.Client, key string) []string {
+	t.Helper()
+	left, err := client.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fenceKey := defaultKeys(key)
+	return slices.DeleteFunc(left, func(name string) bool {
+		ttl := client.PTTL(t.Context(), name).Val()
+		return name == fenceKey && ttl > fenceTTL-time.Hour && ttl <= fenceTTL
+	})
+}

@@ -1,0 +1,59 @@
+package redislock
+
+import (
+	"testing"
+
+	"flashsale/internal/lock"
+	"flashsale/internal/lock/locktest"
+)
+
+// variants is every lock of this package, with what it offers.
+var variants = []struct {
+	name     string
+	features locktest.Features
+	make     func(t testing.TB, addr string, options Options) lock.Locker
+}{
+	{
+		"setnx",
+		locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true},
+		func(t testing.TB, addr string, options Options) lock.Locker {
+			return newSetNX(t, addr, options)
+		},
+	},
+	{
+		"watchdog",
+		locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true},
+		func(t testing.TB, addr string, options Options) lock.Locker {
+			return newWatchdog(t, addr, options)
+		},
+	},
+}
+
+func TestVariantsConform(t *testing.T) {
+	servers := []struct {
+		name string
+		addr func(testing.TB) string
+	}{{"miniredis", miniRedis}, {"redis-server", realRedis}}
+	for _, server := range servers {
+		for _, variant := range variants {
+			t.Run(server.name+"/"+variant.name, func(t *testing.T) {
+				locktest.Run(t, variant.features, func(t *testing.T) locktest.Store {
+					addr := server.addr(t)
+					client := connect(t, addr)
+					return locktest.Store{
+						New: func(t testing.TB, s locktest.Setting) lock.Locker {
+							return variant.make(t, addr, Options{TTL: s.TTL, Wait: s.Wait})
+						},
+						Steal: func(t testing.TB, key string) {
+							lockKey, _ := defaultKeys(key)
+							if n, err := client.Del(t.Context(), lockKey).Result(); n != 1 || err != nil {
+								t.Errorf("steal: %d deleted, %v", n, err)
+							}
+						},
+						Residue: func(t testing.TB, key string) []string { return residue(t, client, key) },
+					}
+				})
+			})
+		}
+	}
+}
