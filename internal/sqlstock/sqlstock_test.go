@@ -1,0 +1,45 @@
+package sqlstock_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"flashsale/internal/sqlstock"
+	"flashsale/internal/stock"
+	"flashsale/internal/stock/stocktest"
+)
+
+func sqliteDSN(t testing.TB) string {
+	return "sqlite:" + filepath.Join(t.TempDir(), "a b%20?#.db")
+}
+
+// eachDatabase runs a test on every database there is.
+func eachDatabase(t *testing.T, test func(t *testing.T, dsn func(testing.TB) string)) {
+	t.Run("SQLite", func(t *testing.T) { test(t, sqliteDSN) })
+	t.Run("MariaDB", func(t *testing.T) { test(t, mariaDSN) })
+}
+
+func open(t testing.TB, dsn string, o sqlstock.Options) *sqlstock.DB {
+	t.Helper()
+	db, err := sqlstock.Open(dsn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func migrated(t testing.TB, dsn string, o sqlstock.Options) *sqlstock.DB {
+	t.Helper()
+	db := open(t, dsn, o)
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func TestLedger(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn func(testing.TB) string) {
+		stocktest.LedgerSuite(t, func(t *testing.T) stock.Ledger { return migrated(t, dsn(t), sqlstock.Options{}) })
+	})
+}
