@@ -6,6 +6,7 @@ package rediskey
 import (
 	"hash/fnv"
 	"strconv"
+	"strings"
 )
 
 // Shards is the number of outbox streams. A sale's shard is part of each of its
@@ -41,6 +42,14 @@ func (k Keys) Fence(key string) string { return k.of(Shard(key), "fence:"+key) }
 
 // Outbox is the stream of one shard.
 func (k Keys) Outbox(shard int) string { return k.of(shard, "outbox") }
+
+// Pattern matches the keys of one shard, and none of another installation, in
+// SCAN. Characters of the prefix that mean something there are escaped.
+func (k Keys) Pattern(shard int) string {
+	return globEscape.Replace(k.of(shard, "")) + "*"
+}
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 func (k Keys) of(shard int, name string) string {
 	prefix := k.Prefix

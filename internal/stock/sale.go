@@ -42,10 +42,15 @@ func (s Sale) StateAt(now time.Time, closed bool) State {
 	}
 }
 
-// SameTerms reports whether two sales are the same one, created twice.
+// SameTerms reports whether two sales are the same one, created twice. The
+// stores keep instants to the microsecond, so that is how they are compared.
 func (s Sale) SameTerms(other Sale) bool {
-	return s.StartsAt.Equal(other.StartsAt) && s.EndsAt.Equal(other.EndsAt) &&
+	return sameInstant(s.StartsAt, other.StartsAt) && sameInstant(s.EndsAt, other.EndsAt) &&
 		s.withoutWindow() == other.withoutWindow()
+}
+
+func sameInstant(a, b time.Time) bool {
+	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
 func (s Sale) withoutWindow() Sale {

@@ -1,0 +1,205 @@
+package stock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	mathrand "math/rand/v2"
+
+	"flashsale/internal/lock"
+)
+
+// Seller makes purchases.
+type Seller interface {
+	// Purchase returns the receipt of an accepted purchase, or why there is
+	// none: an *InvalidError or one of this package's errors. The receipt's
+	// Locked, LockWait and LockHold are set beside an error too.
+	Purchase(ctx context.Context, request Request) (Receipt, error)
+}
+
+// Variant is a way to guard a sale: a counter, and the lock to hold around it.
+type Variant struct {
+	Locker  lock.Locker // nil: the counter needs none
+	Counter Counter
+}
+
+// DirectOptions configures NewDirect. Sales and Variants are needed.
+type DirectOptions struct {
+	Sales    Sales              // where a sale's terms stand
+	Variants map[string]Variant // by name
+
+	Now    func() time.Time                           // default time.Now
+	Random io.Reader                                  // keys of requests without one; default crypto/rand
+	Sleep  func(context.Context, time.Duration) error // default: sleep until the context ends
+}
+
+// NewDirect returns the Seller that acquires the lock once for each purchase.
+func NewDirect(options DirectOptions) *Direct {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.Random == nil {
+		options.Random = rand.Reader
+	}
+	if options.Sleep == nil {
+		options.Sleep = sleep
+	}
+	return &Direct{
+		variants: options.Variants,
+		terms:    newTermsCache(options.Sales, options.Now),
+		now:      options.Now,
+		random:   options.Random,
+		sleep:    options.Sleep,
+	}
+}
+
+// Direct is the plain Seller: one purchase, one lock, one deduction.
+type Direct struct {
+	variants map[string]Variant
+	terms    *termsCache
+	now      func() time.Time
+	random   io.Reader
+	sleep    func(context.Context, time.Duration) error
+}
+
+var _ Seller = (*Direct)(nil)
+
+// Purchase is the whole path of a purchase: name it, lock, deduct, release.
+func (d *Direct) Purchase(ctx context.Context, request Request) (Receipt, error) {
+	if err := request.Validate(); err != nil {
+		return Receipt{}, err
+	}
+	sale, err := d.terms.get(ctx, request.SaleID)
+	if err != nil {
+		return Receipt{}, err
+	}
+	variant, offered := d.variants[sale.Variant]
+	if !offered {
+		return Receipt{}, fmt.Errorf("%w: variant %q is not offered here", ErrUnavailable, sale.Variant)
+	}
+	deduction, err := d.deduction(sale, request)
+	if err != nil {
+		return Receipt{}, err
+	}
+	receipt := Receipt{PurchaseID: deduction.PurchaseID, SaleID: sale.ID, Quantity: request.Quantity}
+
+	// What the counter answered stands, whatever becomes of the lock after it;
+	// after an error nothing is put back. If the deduction did happen, then its
+	// event is in the outbox, and a repetition finds it by its purchase ID.
+	var result Result
+	deduct := func(ctx context.Context, fence uint64) error {
+		if err := d.work(ctx, sale.Work); err != nil {
+			return err
+		}
+		result, err = deductOne(ctx, variant.Counter, fence, deduction)
+		return err
+	}
+	if variant.Locker == nil {
+		err = deduct(ctx, 0)
+	} else {
+		err = d.locked(ctx, variant.Locker, sale, &receipt, deduct)
+	}
+	if err != nil {
+		return receipt, err
+	}
+	receipt.Remaining, receipt.Fence, receipt.Replayed = result.Remaining, result.Fence, result.Replayed
+	return receipt, nil
+}
+
+// locked runs deduct under the sale's lock and returns its error. It measures
+// from asking for the lock to having it, and from there to having released it.
+func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, receipt *Receipt, deduct func(context.Context, uint64) error) error {
+	asked, granted := d.now(), time.Time{}
+	err := lock.Do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
+		granted = d.now()
+		fence := lease.Fence()
+		if !sale.Fencing {
+			fence = 0
+		}
+		return deduct(ctx, fence)
+	})
+	receipt.Locked = true
+	if granted.IsZero() {
+		receipt.LockWait = d.now().Sub(asked)
+		return refusedLock(err)
+	}
+	receipt.LockWait, receipt.LockHold = granted.Sub(asked), d.now().Sub(granted)
+	return lostLock(err)
+}
+
+// refusedLock translates the error of a lock that was not granted. Nothing has
+// been deducted.
+func refusedLock(err error) error {
+	if errors.Is(err, lock.ErrNotAcquired) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// lostLock translates the error of a deduction whose lock was lost under way:
+// nothing deducted is stale, but an outcome that is unknown stays unknown.
+func lostLock(err error) error {
+	if errors.Is(err, lock.ErrLost) && !errors.Is(err, ErrOutcomeUnknown) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}
+
+func (d *Direct) deduction(sale Sale, request Request) (Deduction, error) {
+	key := request.IdempotencyKey
+	if key == "" {
+		var err error
+		if key, err = RandomKey(d.random); err != nil {
+			return Deduction{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return Deduction{
+		PurchaseID: PurchaseID(sale.ID, request.UserID, key),
+		SaleID:     sale.ID, ItemID: sale.ItemID, UserID: request.UserID,
+		Quantity: request.Quantity, PriceCents: sale.PriceCents, Variant: sale.Variant,
+		// The ledger keeps microseconds; what passes through it stays the same.
+		At: d.now().UTC().Truncate(time.Microsecond),
+	}, nil
+}
+
+// work spends the time that the sale asks for inside the lock.
+func (d *Direct) work(ctx context.Context, work WorkRange) error {
+	if work.Max <= 0 {
+		return nil
+	}
+	duration := work.Min + time.Duration(mathrand.Int64N(int64(work.Max-work.Min)+1))
+	err := d.sleep(ctx, duration)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // it tells a lost lock from a caller that gave up
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+func deductOne(ctx context.Context, counter Counter, fence uint64, deduction Deduction) (Result, error) {
+	results, err := counter.Deduct(ctx, fence, []Deduction{deduction})
+	switch {
+	case err != nil:
+		return Result{}, err
+	case len(results) != 1:
+		return Result{}, fmt.Errorf("%w: %d results for one deduction", ErrOutcomeUnknown, len(results))
+	}
+	return results[0], results[0].Err
+}
+
+func sleep(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
