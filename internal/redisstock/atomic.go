@@ -9,18 +9,18 @@ import (
 	"flashsale/internal/stock"
 )
 
-// atomic is the counter that is one script.
+// atomicCounter is the counter that is one script.
 //
 // Protects against: overselling, lost updates and repeated requests, by itself.
 // Still fails when: Redis loses what it acknowledged (a failover, say).
 // Fixed by: the ledger, which settles each purchase once more.
-type atomic struct{ *Store }
+type atomicCounter struct{ *Store }
 
 // Atomic is the counter that needs no lock.
-func (s *Store) Atomic() stock.Counter { return atomic{s} }
+func (s *Store) Atomic() stock.Counter { return atomicCounter{s} }
 
 // Deduct decides and writes in one step.
-func (a atomic) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
+func (a atomicCounter) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}

@@ -9,18 +9,18 @@ import (
 	"flashsale/internal/stock"
 )
 
-// guarded is the counter that reads, decides in Go and writes.
+// guardedCounter is the counter that reads, decides in Go and writes.
 //
 // Protects against: repeated requests, and outlived holders when it gets a fence.
 // Still fails when: two callers are between read and write at once.
 // Fixed by: a lock around Deduct, or the atomic counter.
-type guarded struct{ *Store }
+type guardedCounter struct{ *Store }
 
 // Guarded is the counter that needs a lock around it.
-func (s *Store) Guarded() stock.Counter { return guarded{s} }
+func (s *Store) Guarded() stock.Counter { return guardedCounter{s} }
 
 // Deduct reads what the batch depends on, decides, and writes the result.
-func (g guarded) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
+func (g guardedCounter) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (g guarded) Deduct(ctx context.Context, fence uint64, batch []stock.Deducti
 	return results, nil
 }
 
-func (g guarded) read(ctx context.Context, saleID string, fence uint64, batch []stock.Deduction) (stock.Standing, error) {
+func (g guardedCounter) read(ctx context.Context, saleID string, fence uint64, batch []stock.Deduction) (stock.Standing, error) {
 	args := []any{fence}
 	for _, d := range batch {
 		args = append(args, d.PurchaseID, d.UserID)
@@ -88,7 +88,7 @@ func parseStanding(reply []any, batch []stock.Deduction) (stock.Standing, error)
 
 // write stores what is accepted in results, and corrects results where the
 // purchase turns out to have been stored meanwhile, or the sale to have ended.
-func (g guarded) write(ctx context.Context, saleID string, fence uint64, batch []stock.Deduction, results []stock.Result) error {
+func (g guardedCounter) write(ctx context.Context, saleID string, fence uint64, batch []stock.Deduction, results []stock.Result) error {
 	args := []any{fence, nil} // nil: remaining, known after the loop
 	var accepted []int
 	for i, result := range results {

@@ -7,14 +7,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
-// idLength is the number of characters after the dot of a purchase ID: 128 bits
-// in base32.
-const idLength = 26
-
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// digestPattern is what follows the dot of a purchase ID: 128 bits in base32.
+var digestPattern = regexp.MustCompile(`^[a-z2-7]{26}$`)
 
 // PurchaseID names the purchase that a user asks for under an idempotency key:
 // "<sale_id>.<26 characters>". The same three values name the same purchase,
@@ -48,11 +48,8 @@ func RandomKey(random io.Reader) (string, error) {
 // the form that PurchaseID makes.
 func SaleOf(purchaseID string) (saleID string, ok bool) {
 	// A sale ID has no dot in it, so the first one ends it.
-	saleID, rest, found := strings.Cut(purchaseID, ".")
-	if !found || !ValidID(saleID) || len(rest) != idLength {
-		return "", false
-	}
-	if _, err := idEncoding.DecodeString(rest); err != nil {
+	saleID, digest, found := strings.Cut(purchaseID, ".")
+	if !found || !ValidID(saleID) || !digestPattern.MatchString(digest) {
 		return "", false
 	}
 	return saleID, true

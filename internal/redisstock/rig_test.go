@@ -1,0 +1,135 @@
+package redisstock
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"flashsale/internal/rediskey"
+	"flashsale/internal/stock"
+	"flashsale/internal/stock/stocktest"
+)
+
+// fixture is a Store on some Redis, under a prefix of its own.
+type fixture struct {
+	*Store
+	client *redis.Client
+	hook   *hook
+}
+
+func newFixture(t testing.TB, addr, prefix string) fixture {
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { client.Close() })
+	hook := &hook{}
+	client.AddHook(hook)
+	return fixture{New(client, Options{Keys: rediskey.Keys{Prefix: prefix}}), client, hook}
+}
+
+func onReal(t testing.TB) fixture {
+	addr, prefix := realRedis(t)
+	f := newFixture(t, addr, prefix)
+	t.Cleanup(func() {
+		if err := f.Purge(context.Background()); err != nil {
+			t.Errorf("purge: %v", err)
+		}
+	})
+	return f
+}
+
+func (f fixture) rig(counter stock.Counter) stocktest.Rig {
+	return stocktest.Rig{
+		Counter: counter, Desk: f.Store,
+		Outbox:      NewOutbox(f.client, Options{Keys: f.keys}),
+		LoseAnswers: f.hook.lose.Store,
+	}
+}
+
+// hook stands between client and server.
+type hook struct {
+	lose    atomic.Bool                      // scripts that deduct run, but their answers are lost
+	sent    atomic.Int64                     // scripts that were sent
+	between func(script *redis.Script)       // called before a script is sent
+	fail    func(script *redis.Script) error // in the place of sending it
+}
+
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		script := scriptOf(cmd)
+		if script == nil {
+			return next(ctx, cmd)
+		}
+		h.sent.Add(1)
+		if h.between != nil {
+			h.between(script)
+		}
+		if h.fail != nil {
+			if err := h.fail(script); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		err := next(ctx, cmd)
+		if h.lose.Load() && err == nil && (script == guardedWriteScript || script == atomicScript) {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return err
+	}
+}
+
+// scriptOf is the script that cmd runs, nil if it runs none.
+func scriptOf(cmd redis.Cmder) *redis.Script {
+	var hash string
+	switch cmd.Name() {
+	case "evalsha":
+		hash = cmd.Args()[1].(string)
+	case "eval":
+		sum := sha1.Sum([]byte(cmd.Args()[1].(string)))
+		hash = hex.EncodeToString(sum[:])
+	}
+	for _, script := range []*redis.Script{
+		preloadScript, snapshotScript, closeScript, guardedReadScript, guardedWriteScript, atomicScript,
+	} {
+		if hash == script.Hash() {
+			return script
+		}
+	}
+	return nil
+}
+
+// counters are the two, each to be tested on every server.
+var counters = map[string]func(*Store) stock.Counter{
+	"guarded": (*Store).Guarded,
+	"atomic":  (*Store).Atomic,
+}
+
+// rigs are a counter on every server: the real one, and the stand-in, whose
+// clock can be set.
+func rigs(counter func(*Store) stock.Counter) map[string]func(*testing.T) stocktest.Rig {
+	return map[string]func(*testing.T) stocktest.Rig{
+		"redis": func(t *testing.T) stocktest.Rig {
+			f := onReal(t)
+			return f.rig(counter(f.Store))
+		},
+		"miniredis": func(t *testing.T) stocktest.Rig {
+			server := miniredis.RunT(t)
+			f := newFixture(t, server.Addr(), "")
+			rig := f.rig(counter(f.Store))
+			rig.SetClock = func(now time.Time) { server.SetTime(now) }
+			return rig
+		},
+	}
+}
