@@ -101,8 +101,6 @@ func TestFailuresAreCountedByKind(t *testing.T) {
 		case 4: // no X-Outcome: the body's code counts
 			w.WriteHeader(http.StatusServiceUnavailable)
 			w.Write([]byte(`{"code":"outcome_unknown"}`))
-		case 5:
-			panic(http.ErrAbortHandler) // the connection is cut
 		default:
 			return false
 		}
@@ -112,13 +110,24 @@ func TestFailuresAreCountedByKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The transport repeats the cut request by itself, as it carries a key.
 	if row.Failed != 4 || row.Accepted != 4 {
 		t.Errorf("row: %+v", row)
 	}
 	slices.Sort(row.Failures)
 	if want := []string{"1x 409 already_bought", "1x 503 outcome_unknown", "2x 503 unavailable"}; !slices.Equal(row.Failures, want) {
 		t.Errorf("failures %q, want %q", row.Failures, want)
+	}
+}
+
+func TestNoAnswerIsAFailure(t *testing.T) {
+	api := newFakeAPI(t)
+	api.purchase = func(*fakeAPI, http.ResponseWriter, purchase) bool { panic(http.ErrAbortHandler) }
+	row, err := api.bench(t, Options{}).Race(t.Context(), Race{Variant: "atomic", SaleID: "s", Users: 3, Stock: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Failed != 3 || row.Attempts != 3 || row.Unsold != 2 || !slices.Equal(row.Failures, []string{"3x no answer: EOF"}) {
+		t.Errorf("row: %+v", row)
 	}
 }
 

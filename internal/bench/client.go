@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"flashsale/internal/stock"
 )
 
 // client is the API as a buyer and an admin use it.
@@ -69,9 +71,9 @@ func (c *client) createSale(ctx context.Context, sale newSale) error {
 }
 
 // audit waits up to wait for the sale to settle and compares every purchase.
-func (c *client) audit(ctx context.Context, saleID string, wait time.Duration) (auditReport, error) {
+func (c *client) audit(ctx context.Context, saleID string, wait time.Duration) (stock.Audit, error) {
 	query := url.Values{"wait": {wait.String()}, "deep": {"true"}}
-	var report auditReport
+	var report stock.Audit
 	err := c.call(ctx, http.MethodGet, salePath(saleID)+"/audit?"+query.Encode(), nil, http.StatusOK, &report)
 	return report, err
 }

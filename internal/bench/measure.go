@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"flashsale/internal/stock"
 )
 
 // measurement is what the users of one measurement share.
@@ -56,8 +58,23 @@ func (b *Bench) measure(ctx context.Context, row *Row, saleID string, act func(c
 	if err != nil {
 		return err
 	}
-	report.into(row)
+	judge(row, report)
 	return nil
+}
+
+// judge completes the row with what the audit says.
+func judge(row *Row, a stock.Audit) {
+	row.AuditAccepted = a.Accepted
+	row.Cancelled = a.Cancelled
+	row.Persisted = a.Persisted
+	row.Rejected = a.Rejected
+	row.Oversold = a.Oversold
+	row.OversellRate = a.OversellRate()
+	row.LostUpdates = a.LostUpdates
+	row.Undersold = a.Undersold
+	row.Duplicates = a.Duplicates
+	row.Settled = a.Settled
+	row.Deep = a.Deep
 }
 
 // run starts the users and waits for the last of them.

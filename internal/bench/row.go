@@ -3,6 +3,8 @@ package bench
 import (
 	"math"
 	"time"
+
+	"flashsale/internal/stock"
 )
 
 // Model names how the load was made.
@@ -58,10 +60,11 @@ type Row struct {
 	// Skipped is why the variant wasn't measured; nil when it was.
 	Skipped *string `json:"skipped"`
 
-	// AuditAccepted is what the API says that it accepted, Failures the first
-	// few kinds of failed requests. Both are for Faults.
-	AuditAccepted int64    `json:"-"`
-	Failures      []string `json:"-"`
+	// For Faults: units that the audit says were accepted, its comparison
+	// purchase by purchase, and the first few kinds of failed requests.
+	AuditAccepted int64             `json:"-"`
+	Deep          *stock.Comparison `json:"-"`
+	Failures      []string          `json:"-"`
 }
 
 // SkippedRow says why a variant isn't measured here.

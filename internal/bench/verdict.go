@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,12 @@ func Faults(row Row) []string {
 	fault(!row.Settled, "did not settle: %d accepted, %d persisted, %d rejected", row.AuditAccepted, row.Persisted, row.Rejected)
 	fault(row.Duplicates > 0, "%d units are in the ledger more than once", row.Duplicates)
 	fault(row.Failed == 0 && row.Accepted != row.AuditAccepted, "%d purchases were answered as accepted, %d are", row.Accepted, row.AuditAccepted)
+
+	if d := row.Deep; d != nil && row.Settled {
+		fault(!d.Same(), "purchase by purchase, SQL lacks %d, has %d that were never accepted, and differs in %d: %s",
+			d.MissingInLedger.Count, d.UnknownToRedis.Count, d.Differing.Count,
+			strings.Join(slices.Concat(d.MissingInLedger.Sample, d.UnknownToRedis.Sample, d.Differing.Sample), ", "))
+	}
 
 	if row.Variant == NoLock {
 		fault(row.Model == ModelRace && row.Oversold == 0, "no lock was asked for and did not oversell: %d users, %d accepted of %d units",

@@ -3,6 +3,8 @@ package bench
 import (
 	"strings"
 	"testing"
+
+	"flashsale/internal/stock"
 )
 
 func TestFaults(t *testing.T) {
@@ -27,6 +29,9 @@ func TestFaults(t *testing.T) {
 		{"not settled", sound, func(r *Row) { r.Settled, r.Persisted = false, 99 }, "did not settle"},
 		{"failed", sound, func(r *Row) { r.Failed, r.Failures = 3, []string{"3x 503 unavailable"} }, "503 unavailable"},
 		{"answered 201, not counted", sound, func(r *Row) { r.Accepted = 101 }, "101 purchases were answered"},
+		{"one lost and one twice, which sums don't show", sound, func(r *Row) {
+			r.Deep = &stock.Comparison{Compared: 99, MissingInLedger: stock.Difference{Count: 1, Sample: []string{"s.lost"}}}
+		}, "s.lost"},
 
 		{"no lock oversells", none, func(*Row) {}, ""},
 		{"no lock, closed: nothing can be oversold", none, func(r *Row) { r.Model, r.Oversold, r.Rejected, r.Persisted = ModelClosed, 0, 0, 150 }, ""},
