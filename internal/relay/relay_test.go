@@ -1,0 +1,339 @@
+package relay_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"flashsale/internal/lock"
+	"flashsale/internal/relay"
+)
+
+// load puts three sales into two shards: one event an entry, and several.
+func load(w *world) map[string]int {
+	for i := range 6 {
+		w.add(0, "sale-0", i, 1)
+		w.add(1, "sale-1", 3*i, 3)
+		w.add(0, "sale-2", 2*i, 2)
+	}
+	return map[string]int{"sale-0": 6, "sale-1": 18, "sale-2": 12}
+}
+
+// One relay fails at one step, in every way and at every step; another is
+// ready to take over.
+func TestEveryStepMayFail(t *testing.T) {
+	for _, f := range []fault{refused, replyLost, diesBefore, diesAfter} {
+		t.Run(string(f), func(t *testing.T) {
+			fired := true
+			for step := 0; fired && !t.Failed(); step++ {
+				fired = failStep(t, step, f)
+				if step < 20 && !fired {
+					t.Fatalf("only %d steps were taken", step)
+				}
+			}
+		})
+	}
+}
+
+func failStep(t *testing.T, step int, f fault) (fired bool) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		sales := load(w)
+		inject := failAt(step, f)
+		w.hook = func(op string, shard int) fault {
+			got := inject(op, shard)
+			fired = fired || got != none
+			return got
+		}
+		first := w.start(t, "first", nil)
+		second := w.start(t, "second", nil)
+		w.awaitDrained(t)
+		first.stop()
+		second.stop()
+		w.check(t, sales)
+		if t.Failed() {
+			t.Logf("%s at step %d", f, step)
+		}
+	})
+	return fired
+}
+
+// Without any election the relays only repeat one another.
+func TestTwoLeadersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		sales := load(w)
+		unlocked := func(o *relay.Options) { o.Locker = lock.None{}; o.Batch = 1 }
+		first, second := w.start(t, "first", unlocked), w.start(t, "second", unlocked)
+		w.awaitDrained(t)
+		first.stop()
+		second.stop()
+		w.check(t, sales)
+	})
+}
+
+func TestAcknowledgedEntriesAreNotPublishedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		sales := load(w)
+		deletions := 0
+		w.hook = func(op string, _ int) fault {
+			if op == "delete" {
+				if deletions++; deletions <= 20 {
+					return refused
+				}
+			}
+			return none
+		}
+		p := w.start(t, "only", nil)
+		w.awaitDrained(t)
+		p.stop()
+		w.check(t, sales)
+		for event, times := range w.published {
+			if times != 1 {
+				t.Errorf("%s published %d times", event, times)
+			}
+		}
+	})
+}
+
+func TestBatchesAreOfWholeEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for i := range 10 {
+			w.add(0, "sale-0", 3*i, 3)
+		}
+		w.add(0, "sale-0", 30, 9) // more than a batch by itself
+		p := w.start(t, "only", func(o *relay.Options) { o.Batch = 7; o.Shards = 1 })
+		w.awaitDrained(t)
+		p.stop()
+		w.check(t, map[string]int{"sale-0": 39})
+		for _, n := range w.batches {
+			if n > 7 && n != 9 || n%3 != 0 {
+				t.Errorf("batches of %v", w.batches)
+			}
+		}
+	})
+}
+
+func TestOneShardDoesNotHoldUpAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		load(w)
+		w.hook = func(op string, shard int) fault {
+			if op == "publish" && shard == 0 {
+				return refused
+			}
+			return none
+		}
+		p := w.start(t, "only", nil)
+		w.await(t, "shard 1 drained", func() bool { return len(w.entries[1]) == 0 })
+		w.mu.Lock()
+		stuck := len(w.entries[0])
+		w.mu.Unlock()
+		if stuck != 12 {
+			t.Errorf("%d entries left in the shard whose messages are refused, want all 12", stuck)
+		}
+		p.stop()
+	})
+}
+
+func TestHandOver(t *testing.T) {
+	for name, leave := range map[string]func(*process){
+		"stopped": (*process).stop,
+		"killed":  func(p *process) { p.mu.Lock(); p.die(); p.mu.Unlock() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				first := w.start(t, "first", nil)
+				synctest.Wait() // the first leads both shards
+				second := w.start(t, "second", nil)
+				synctest.Wait()
+				leave(first)
+				began := time.Now()
+				sales := load(w)
+				w.awaitDrained(t)
+				took, bound := time.Since(began), 500*time.Millisecond
+				if name == "killed" {
+					bound += 5 * time.Second // the lease's TTL
+				}
+				if took > bound {
+					t.Errorf("taken over after %v", took)
+				}
+				second.stop()
+				<-first.done
+				w.check(t, sales)
+			})
+		})
+	}
+}
+
+func TestStopsPromptly(t *testing.T) {
+	for name, hook := range map[string]func(string, int) fault{
+		"idle":              func(string, int) fault { return none },
+		"everything broken": func(string, int) fault { return refused },
+		"kafka broken": func(op string, _ int) fault {
+			if op == "publish" {
+				return refused
+			}
+			return none
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.hook = hook
+				if name != "idle" {
+					load(w)
+				}
+				p := w.start(t, "only", nil)
+				time.Sleep(time.Minute) // fake
+				began := time.Now()
+				p.stop()
+				if took := time.Since(began); took > 250*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// An hour without Kafka is bridged with bounded work, and noticed soon after.
+func TestKafkaAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		sales := load(w)
+		back := time.Now().Add(time.Hour)
+		attempts := 0
+		w.hook = func(op string, _ int) fault {
+			if op == "publish" && time.Now().Before(back) {
+				attempts++
+				return refused
+			}
+			return none
+		}
+		first, second := w.start(t, "first", nil), w.start(t, "second", nil)
+		w.awaitDrained(t)
+		if late := time.Since(back); late > 5*time.Second {
+			t.Errorf("drained %v after Kafka was back", late)
+		}
+		if attempts > 2*2*3600 {
+			t.Errorf("%d attempts in an hour", attempts)
+		}
+		first.stop()
+		second.stop()
+		w.check(t, sales)
+	})
+}
+
+// Only one of two processes reaches Kafka: it must get the shards.
+func TestLeaderThatGetsNowhereYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		first := w.start(t, "cut off", func(o *relay.Options) { o.Publisher = &process{world: w, dead: true} })
+		synctest.Wait()
+		second := w.start(t, "well", nil)
+		sales := load(w)
+		w.awaitDrained(t)
+		first.stop()
+		second.stop()
+		w.check(t, sales)
+	})
+}
+
+func TestLostLeaseEndsTheLeadership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		first := w.start(t, "first", nil)
+		synctest.Wait()
+		second := w.start(t, "second", nil)
+		synctest.Wait()
+		for shard := range 2 {
+			w.mu.Lock()
+			l := w.holders[relay.LockKey(shard)]
+			w.mu.Unlock()
+			l.end()
+		}
+		sales := load(w)
+		w.awaitDrained(t)
+		w.await(t, "somebody leads", func() bool { return len(w.holders) == 2 })
+		first.stop()
+		second.stop()
+		w.check(t, sales)
+		if len(w.holders) != 0 {
+			t.Error("a lease was kept")
+		}
+	})
+}
+
+func TestWhatIsNoEventIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		garbage := []byte("{\xff")
+		huge := bytes.Repeat([]byte("x"), 3<<20)
+		w.addRaw(0, garbage, []byte(`{"sale_id":"Not An ID"}`), nil)
+		w.addRaw(0)
+		w.addRaw(0, huge)
+		w.add(0, "sale-0", 0, 1)
+		p := w.start(t, "only", nil)
+		w.awaitDrained(t)
+		p.stop()
+		w.check(t, map[string]int{"sale-0": 1})
+		var got []string
+		for _, m := range w.topic {
+			got = append(got, fmt.Sprintf("%s:%d", m.Key, len(m.Value)))
+		}
+		if want := "outbox.0:2 outbox.0:23 outbox.0:0 outbox.0:65536 sale-0:26"; strings.Join(got, " ") != want {
+			t.Errorf("published %v, want %s", got, want)
+		}
+	})
+}
+
+func TestDepthAndPublishedAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hook = func(op string, _ int) fault {
+			if op == "publish" && time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) < time.Minute {
+				return refused
+			}
+			return none
+		}
+		load(w)
+		var depths []int64
+		var oldest []time.Duration
+		published := map[int]int{}
+		p := w.start(t, "only", func(o *relay.Options) {
+			o.OnDepth = func(entries int64, age time.Duration) {
+				depths, oldest = append(depths, entries), append(oldest, age)
+			}
+			o.OnPublished = func(shard, messages int) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				published[shard] += messages
+			}
+		})
+		w.awaitDrained(t)
+		time.Sleep(3 * time.Second) // fake: one more report
+		p.stop()
+		if depths[0] != 18 || oldest[0] != 12*time.Second || depths[len(depths)-1] != 0 || oldest[len(oldest)-1] != 0 {
+			t.Errorf("depths %v, oldest %v", depths, oldest)
+		}
+		if published[0] != 18 || published[1] != 18 {
+			t.Errorf("published %v", published)
+		}
+	})
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	if _, err := relay.New(relay.Options{}); err == nil {
+		t.Error("no ports, no error")
+	}
+	p := &process{}
+	if _, err := relay.New(relay.Options{Outbox: p, Publisher: p, Locker: p, Block: -1}); err == nil || !strings.Contains(err.Error(), "Block") {
+		t.Errorf("negative block: %v", err)
+	}
+}

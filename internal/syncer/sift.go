@@ -1,0 +1,34 @@
+package syncer
+
+import "flashsale/internal/stock"
+
+// reasonUnknownSale is the one reason that the ledger finds, not the decoder.
+const reasonUnknownSale = "unknown_sale"
+
+// sifted is a batch with the poison apart, so that one bad message doesn't
+// stand in the way of the others.
+type sifted struct {
+	events  []stock.Event
+	from    []int    // the message that each event came from
+	reasons []string // of each message: why it is poison, "" if it isn't
+}
+
+func sift(messages []stock.Message) sifted {
+	s := sifted{
+		events:  make([]stock.Event, 0, len(messages)),
+		from:    make([]int, 0, len(messages)),
+		reasons: make([]string, len(messages)),
+	}
+	for i, message := range messages {
+		event, reason := decode(message.Value)
+		if reason != "" {
+			s.poison(i, reason)
+			continue
+		}
+		s.events = append(s.events, event)
+		s.from = append(s.from, i)
+	}
+	return s
+}
+
+func (s sifted) poison(message int, reason string) { s.reasons[message] = reason }

@@ -1,0 +1,228 @@
+// Package syncer moves events from Kafka into the ledger. Events come at least
+// once and are settled once: the ledger knows what it has settled.
+//
+// An offset is committed when everything before it is in the ledger or, for
+// what can never get there, in the dead letter topic. A failing ledger is
+// waited for, for as long as it takes; no event is skipped because of it.
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"flashsale/internal/stock"
+)
+
+// Settler is what the syncer needs of a stock.Ledger.
+type Settler interface {
+	Settle(ctx context.Context, events []stock.Event) ([]stock.Verdict, error)
+}
+
+// Options of a Syncer. Source and Ledger are required.
+type Options struct {
+	Source stock.Source
+	Ledger Settler
+
+	// Batch is the most messages settled in one transaction, 500 by default;
+	// Linger is how long to wait for more once there is one, 10 ms by default.
+	Batch  int
+	Linger time.Duration
+
+	// Timeout bounds one attempt to settle, to bury or to commit, 30 s by
+	// default. Grace is how long such an attempt may go on after Run's context
+	// has ended, 10 s by default.
+	Timeout, Grace time.Duration
+
+	// RetryMin and RetryMax bound the pauses after failures, 100 ms and 5 s by
+	// default; they double from one to the other.
+	RetryMin, RetryMax time.Duration
+
+	// OnBatch is called when a batch is done with: its offsets are committed,
+	// or will be together with a later batch's.
+	OnBatch func(Batch)
+
+	// OnLag is called every LagEvery (5 s by default) with the messages that
+	// are not committed yet, if the Source can tell (see Lagger).
+	OnLag    func(messages int64)
+	LagEvery time.Duration
+
+	Logger *slog.Logger // nil: nobody
+}
+
+// Lagger is a Source that knows how far behind it is.
+type Lagger interface {
+	Lag(ctx context.Context) (int64, error)
+}
+
+// Batch says what became of one batch.
+type Batch struct {
+	Messages int
+	Verdicts map[stock.Verdict]int
+	Buried   map[string]int // by reason; includes those of VerdictUnknownSale
+	Took     time.Duration  // from fetched to committed
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Source == nil || o.Ledger == nil {
+		return o, errors.New("syncer: source and ledger are required")
+	}
+	for name, value := range map[string]time.Duration{
+		"Batch": time.Duration(o.Batch), "Linger": o.Linger, "Timeout": o.Timeout, "Grace": o.Grace,
+		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "LagEvery": o.LagEvery,
+	} {
+		if value < 0 {
+			return o, fmt.Errorf("syncer: %s must not be negative", name)
+		}
+	}
+	setDefault(&o.Batch, 500)
+	setDefault(&o.Linger, 10*time.Millisecond)
+	setDefault(&o.Timeout, 30*time.Second)
+	setDefault(&o.Grace, 10*time.Second)
+	setDefault(&o.RetryMin, 100*time.Millisecond)
+	setDefault(&o.RetryMax, 5*time.Second)
+	setDefault(&o.LagEvery, 5*time.Second)
+	if o.OnBatch == nil {
+		o.OnBatch = func(Batch) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+// Syncer is one worker of the group.
+type Syncer struct{ options Options }
+
+// New checks the options; the Syncer does nothing until Run.
+func New(o Options) (*Syncer, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Syncer{o}, nil
+}
+
+// Run settles batch after batch until ctx ends, whatever fails meanwhile. It
+// then finishes the batch in hand, unless that needs another try or longer than
+// Grace, and leaves the group by closing the source if that is an io.Closer;
+// the result is the closing's.
+func (s *Syncer) Run(ctx context.Context) error {
+	var lag sync.WaitGroup
+	if lagger, ok := s.options.Source.(Lagger); ok && s.options.OnLag != nil {
+		lag.Go(func() { s.watchLag(ctx, lagger) })
+	}
+	for ctx.Err() == nil {
+		messages, err := s.fetch(ctx)
+		if err == nil {
+			err = s.process(ctx, messages)
+		}
+		if err != nil {
+			s.options.Logger.Debug("syncer stops", "error", err, "in_hand", len(messages))
+		}
+	}
+	lag.Wait()
+	if closer, ok := s.options.Source.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// fetch returns the next batch, or an error when ctx has ended.
+func (s *Syncer) fetch(ctx context.Context) ([]stock.Message, error) {
+	var messages []stock.Message
+	err := s.insist(ctx, ctx, "fetch", func(ctx context.Context) error {
+		fetched, err := s.options.Source.Fetch(ctx, s.options.Batch, s.options.Linger)
+		messages = fetched
+		return err
+	})
+	return messages, err
+}
+
+// process takes a batch to its commit: settle, bury, commit, in this order. An
+// error says that ctx has ended before that; the batch then comes again.
+func (s *Syncer) process(ctx context.Context, messages []stock.Message) error {
+	began := time.Now()
+	work, cancel := outlive(ctx, s.options.Grace)
+	defer cancel()
+
+	batch := sift(messages)
+	done := Batch{Messages: len(messages), Verdicts: map[stock.Verdict]int{}, Buried: map[string]int{}}
+	verdicts, err := s.settle(ctx, work, batch.events)
+	if err != nil {
+		return err
+	}
+	for i, verdict := range verdicts {
+		done.Verdicts[verdict]++
+		if verdict == stock.VerdictUnknownSale {
+			batch.poison(batch.from[i], reasonUnknownSale)
+		}
+	}
+	for i, reason := range batch.reasons {
+		if reason == "" {
+			continue
+		}
+		if err := s.bury(ctx, work, messages[i], reason); err != nil {
+			return err
+		}
+		done.Buried[reason]++
+	}
+	if err := s.commit(ctx, work, messages); err != nil {
+		return err
+	}
+	done.Took = time.Since(began)
+	s.options.OnBatch(done)
+	return nil
+}
+
+func (s *Syncer) settle(ctx, work context.Context, events []stock.Event) ([]stock.Verdict, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	var verdicts []stock.Verdict
+	err := s.insist(ctx, work, "settle", s.bounded(func(ctx context.Context) error {
+		settled, err := s.options.Ledger.Settle(ctx, events)
+		if err == nil && len(settled) != len(events) {
+			return fmt.Errorf("syncer: %d verdicts on %d events", len(settled), len(events))
+		}
+		verdicts = settled
+		return err
+	}))
+	return verdicts, err
+}
+
+func (s *Syncer) bury(ctx, work context.Context, message stock.Message, reason string) error {
+	err := s.insist(ctx, work, "bury", s.bounded(func(ctx context.Context) error {
+		return s.options.Source.Bury(ctx, message, reason)
+	}))
+	if err == nil {
+		s.options.Logger.Warn("message moved to the dead letters", "reason", reason,
+			"partition", message.Partition, "offset", message.Offset, "bytes", len(message.Value))
+	}
+	return err
+}
+
+func (s *Syncer) commit(ctx, work context.Context, messages []stock.Message) error {
+	return s.insist(ctx, work, "commit", s.bounded(func(ctx context.Context) error {
+		return s.options.Source.Commit(ctx, messages)
+	}))
+}
+
+func (s *Syncer) bounded(do func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+		defer cancel()
+		return do(ctx)
+	}
+}
