@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+// input is a request that passed every check that needs no store.
+type input struct {
+	id     string // of the path
+	query  values
+	header values
+	body   values
+}
+
+// bind checks token, path, query, headers and body, in this order. Wrong fields
+// of the last three are reported together.
+func (a *api) bind(c *gin.Context, r route) (input, error) {
+	in := input{id: c.Param("id")}
+	if r.admin {
+		if err := a.authorize(c.Request); err != nil {
+			return in, err
+		}
+	}
+	if r.id != nil && !r.id.valid(in.id) {
+		return in, r.id.missing // no such ID can exist: the stores needn't be asked
+	}
+	var p problems
+	in.query = bindQuery(c.Request.URL.RawQuery, r, &p)
+	in.header = bindHeaders(c.Request.Header, r.headers, &p)
+	if r.body != nil {
+		raw, err := readBody(c)
+		if err != nil {
+			return in, err
+		}
+		if in.body, err = decodeBody(raw, r.body, &p); err != nil {
+			return in, err
+		}
+		if r.check != nil {
+			r.check(in, &p)
+		}
+	}
+	return in, p.err()
+}
+
+func bindQuery(raw string, r route, p *problems) values {
+	got := values{}
+	if r.anyQuery {
+		return got
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		p.add("query", "is malformed", "name=value pairs joined by &, percent-encoded")
+		return got
+	}
+	for name := range query {
+		if !has(r.query, name) {
+			p.add(shorten(strings.ToValidUTF8(name, "?")), "is unknown", fieldNames(r.query))
+		}
+	}
+	bindTexts(query, r.query, got, p)
+	return got
+}
+
+func bindHeaders(header http.Header, fields []field, p *problems) values {
+	got := values{}
+	bindTexts(header, fields, got, p)
+	return got
+}
+
+func bindTexts(from map[string][]string, fields []field, got values, p *problems) {
+	for _, f := range fields {
+		wrong := func(reason string) { p.add(f.name, reason, f.allowed()) }
+		switch given := from[f.name]; {
+		case len(given) > 1:
+			p.add(f.name, "is given twice", "one value")
+		case len(given) == 1:
+			f.parse(given[0], got, wrong)
+		case f.required:
+			wrong("is missing")
+		}
+	}
+}
+
+func has(fields []field, name string) bool {
+	for _, f := range fields {
+		if f.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func readBody(c *gin.Context) ([]byte, error) {
+	r := c.Request
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") ||
+		r.Header.Get("Content-Encoding") != "" {
+		return nil, errMediaType
+	}
+	if r.ContentLength > maxBody {
+		return nil, errTooLarge
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, r.Body, maxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, detailed(errMalformed, "The body ended before it was complete.")
+	}
+	return raw, nil
+}
