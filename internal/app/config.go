@@ -1,0 +1,47 @@
+package app
+
+import (
+	"log/slog"
+	"time"
+
+	"flashsale/internal/rediskey"
+)
+
+// Config is what the API and the syncer can be told. The zero value of a field
+// stands for its default, but for Listen and AdminListen, where it is "do not
+// listen"; see [ParseConfig] for the variables that set them.
+type Config struct {
+	Listen      string // host:port of the HTTP interface; port 0 is a free one
+	AdminListen string // host:port of metrics and pprof; empty: none
+
+	RedisAddrs   []string // one host:port or redis:// URL; several host:port are a Redis Cluster
+	KafkaBrokers []string // host:port
+	MySQLDSN       string   // user:password@tcp(host:port)/database, or sqlite:PATH
+
+	AdminToken string // for the routes that change sales; NewAPI wants one
+
+	LockTTL  time.Duration // lease of a sale's lock
+	LockWait time.Duration // how long a purchase waits for it
+	Prefix   string        // installation: names the Redis keys and the Kafka topics
+
+	ShutdownTimeout time.Duration // for requests in progress, and then the relay, at the end
+
+	LogFormat string // json or text
+	LogLevel  slog.Level
+}
+
+func (c Config) withDefaults() Config {
+	if c.LockTTL == 0 {
+		c.LockTTL = 30 * time.Second
+	}
+	if c.LockWait == 0 {
+		c.LockWait = 2 * time.Second
+	}
+	if c.Prefix == "" {
+		c.Prefix = rediskey.DefaultPrefix
+	}
+	if c.ShutdownTimeout == 0 {
+		c.ShutdownTimeout = 20 * time.Second
+	}
+	return c
+}
