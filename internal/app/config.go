@@ -16,7 +16,7 @@ type Config struct {
 
 	RedisAddrs   []string // one host:port or redis:// URL; several host:port are a Redis Cluster
 	KafkaBrokers []string // host:port
-	MySQLDSN       string   // user:password@tcp(host:port)/database, or sqlite:PATH
+	MySQLDSN     string   // user:password@tcp(host:port)/database, or sqlite:PATH
 
 	AdminToken string // for the routes that change sales; NewAPI wants one
 

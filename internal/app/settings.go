@@ -155,4 +155,3 @@ func between(to *time.Duration, value string, low, high time.Duration) bool {
 	*to = d
 	return err == nil && d >= low && d <= high
 }
-

@@ -19,6 +19,7 @@ type Receipt struct {
 	Remaining  int64  // units left right after this purchase
 	Fence      uint64 // 0 without a lock, or when the variant offers none
 	Replayed   bool   // the purchase had been accepted before
+	Variant    string // that guards the sale; set beside an error too, once the sale is known
 
 	Locked   bool          // whether a lock was involved: the two durations mean something
 	LockWait time.Duration // from asking for the lock to having it

@@ -17,7 +17,7 @@ import (
 type Seller interface {
 	// Purchase returns the receipt of an accepted purchase, or why there is
 	// none: an *InvalidError or one of this package's errors. The receipt's
-	// Locked, LockWait and LockHold are set beside an error too.
+	// Variant, Locked, LockWait and LockHold are set beside an error too.
 	Purchase(ctx context.Context, request Request) (Receipt, error)
 }
 
@@ -77,15 +77,16 @@ func (d *Direct) Purchase(ctx context.Context, request Request) (Receipt, error)
 	if err != nil {
 		return Receipt{}, err
 	}
+	receipt := Receipt{SaleID: sale.ID, Quantity: request.Quantity, Variant: sale.Variant}
 	variant, offered := d.variants[sale.Variant]
 	if !offered {
-		return Receipt{}, fmt.Errorf("%w: variant %q is not offered here", ErrUnavailable, sale.Variant)
+		return receipt, fmt.Errorf("%w: variant %q is not offered here", ErrUnavailable, sale.Variant)
 	}
 	deduction, err := d.deduction(sale, request)
 	if err != nil {
-		return Receipt{}, err
+		return receipt, err
 	}
-	receipt := Receipt{PurchaseID: deduction.PurchaseID, SaleID: sale.ID, Quantity: request.Quantity}
+	receipt.PurchaseID = deduction.PurchaseID
 
 	// What the counter answered stands, whatever becomes of the lock after it;
 	// after an error nothing is put back. If the deduction did happen, then its
