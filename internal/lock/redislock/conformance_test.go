@@ -3,6 +3,8 @@ package redislock
 import (
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
 )
@@ -11,22 +13,10 @@ import (
 var variants = []struct {
 	name     string
 	features locktest.Features
-	make     func(t testing.TB, addr string, options Options) lock.Locker
+	build    func(testing.TB, *redis.Client, Options) lock.Locker
 }{
-	{
-		"setnx",
-		locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true},
-		func(t testing.TB, addr string, options Options) lock.Locker {
-			return newSetNX(t, addr, options)
-		},
-	},
-	{
-		"watchdog",
-		locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true},
-		func(t testing.TB, addr string, options Options) lock.Locker {
-			return newWatchdog(t, addr, options)
-		},
-	},
+	{"setnx", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true}, buildSetNX},
+	{"watchdog", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true}, buildWatchdog},
 }
 
 func TestVariantsConform(t *testing.T) {
@@ -42,7 +32,7 @@ func TestVariantsConform(t *testing.T) {
 					client := connect(t, addr)
 					return locktest.Store{
 						New: func(t testing.TB, s locktest.Setting) lock.Locker {
-							return variant.make(t, addr, Options{TTL: s.TTL, Wait: s.Wait})
+							return variant.build(t, connect(t, addr), Options{TTL: s.TTL, Wait: s.Wait, Drift: s.Drift})
 						},
 						Steal: func(t testing.TB, key string) {
 							lockKey, _ := defaultKeys(key)

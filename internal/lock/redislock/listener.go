@@ -72,11 +72,15 @@ func (l *listener) listen(name string) (wake <-chan struct{}, leave func()) {
 
 // close ends the connection. Who still waits goes on polling.
 func (l *listener) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	notify(l.changed)
+	l.stop()
 	l.runs.Wait()
+}
+
+func (l *listener) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	notify(l.changed)
 }
 
 // run owns the connection. It alone subscribes and unsubscribes, so that the
@@ -134,7 +138,11 @@ func (l *listener) dispatch(events <-chan any, tick <-chan time.Time) {
 			return
 		case <-tick:
 			return
-		case event := <-events:
+		case event, open := <-events:
+			if !open { // the client was closed: nothing will be heard any more
+				l.stop()
+				return
+			}
 			switch event := event.(type) {
 			case *redis.Subscription:
 				if event.Kind == "subscribe" {

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"flashsale/internal/lock"
 )
 
 // realRedis starts a redis-server of this test's own, or reuses dir's and port.
@@ -24,14 +27,16 @@ func realRedis(t testing.TB) string {
 // server is a redis-server that a test may kill and start again.
 type server struct {
 	dir, addr string
+	fsync     string // "always" for who counts on what was written just before a kill
 	cmd       *exec.Cmd
 }
 
 func (s *server) start(t testing.TB) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.addr)
+	fsync := cmp.Or(s.fsync, "everysec")
 	s.cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", s.dir,
-		"--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction")
+		"--appendonly", "yes", "--appendfsync", fsync, "--save", "", "--maxmemory-policy", "noeviction")
 	if err := s.cmd.Start(); err != nil {
 		t.Fatalf("no redis-server, which these tests need (apt-get install redis-server): %v", err)
 	}
@@ -70,7 +75,7 @@ func connect(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 70,
-		DialTimeout: time.Second, ReadTimeout: time.Second,
+		DialTimeout: time.Second, ReadTimeout: time.Second, DialerRetries: 1,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -86,25 +91,35 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// newSetNX and newWatchdog make a lock with a client of its own, as a process
-// of its own would.
-func newSetNX(t testing.TB, addr string, options Options) *SetNX {
+func buildSetNX(t testing.TB, client *redis.Client, options Options) lock.Locker {
 	t.Helper()
-	l, err := NewSetNX(connect(t, addr), options)
+	l, err := NewSetNX(client, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func newWatchdog(t testing.TB, addr string, options Options) *Watchdog {
+func buildWatchdog(t testing.TB, client *redis.Client, options Options) lock.Locker {
 	t.Helper()
-	l, err := NewWatchdog(connect(t, addr), options)
+	l, err := NewWatchdog(client, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// newSetNX and newWatchdog make a lock with a client of its own, as a process
+// of its own would.
+func newSetNX(t testing.TB, addr string, options Options) *SetNX {
+	t.Helper()
+	return buildSetNX(t, connect(t, addr), options).(*SetNX)
+}
+
+func newWatchdog(t testing.TB, addr string, options Options) *Watchdog {
+	t.Helper()
+	return buildWatchdog(t, connect(t, addr), options).(*Watchdog)
 }
 
 // residue lists the keys that there are, apart from the fence of key, provided

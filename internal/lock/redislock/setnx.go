@@ -20,8 +20,9 @@ import (
 type SetNX struct{ *store }
 
 // NewSetNX makes a SetNX on one Redis, or Redis Cluster. The client should have
-// MaxRetries -1, since the lock repeats by itself what may be repeated, and
-// ContextTimeoutEnabled, or a call may outlast its context by a read timeout.
+// MaxRetries -1 and DialerRetries 1, since the lock repeats by itself what may
+// be repeated, and ContextTimeoutEnabled, or a call may outlast its context by
+// a read timeout.
 func NewSetNX(client redis.UniversalClient, options Options) (*SetNX, error) {
 	store, err := newStore(client, options, polls{min: 5 * time.Millisecond, max: 15 * time.Millisecond})
 	if err != nil {

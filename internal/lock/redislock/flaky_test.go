@@ -1,0 +1,122 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// fault is what happens to a command on its way.
+type fault int
+
+const (
+	pass      fault = iota
+	notSent         // fails, and the server has not run it
+	replyLost       // fails, but the server has run it
+)
+
+var errLink = errors.New("the link broke")
+
+// flaky is a go-redis hook that fails the scripts that a test picks.
+type flaky struct {
+	mu   sync.Mutex
+	plan map[*redis.Script]func(ctx context.Context, nth int) fault // nth run of this script, from 1
+	seen map[*redis.Script]int
+}
+
+// flake makes a client whose runs of script end as fate says.
+func flake(t testing.TB, addr string, script *redis.Script, fate func(ctx context.Context, nth int) fault) (*redis.Client, *flaky) {
+	t.Helper()
+	f := &flaky{plan: map[*redis.Script]func(context.Context, int) fault{script: fate}, seen: map[*redis.Script]int{}}
+	client := connect(t, addr)
+	for source, script := range map[string]*redis.Script{acquireSource: acquireScript, releaseSource: releaseScript, extendSource: extendScript} {
+		if err := script.Load(t.Context(), client).Err(); err != nil { // one command a run
+			t.Fatal(err, source)
+		}
+	}
+	client.AddHook(f)
+	return client, f
+}
+
+// runs is how often a script was tried.
+func (f *flaky) runs(script *redis.Script) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[script]
+}
+
+func (f *flaky) fate(ctx context.Context, cmd redis.Cmder) fault {
+	if cmd.Name() != "evalsha" {
+		return pass
+	}
+	for _, script := range []*redis.Script{acquireScript, releaseScript, extendScript} {
+		if cmd.Args()[1] != script.Hash() {
+			continue
+		}
+		f.mu.Lock()
+		f.seen[script]++
+		nth := f.seen[script]
+		f.mu.Unlock()
+		if plan := f.plan[script]; plan != nil {
+			return plan(ctx, nth)
+		}
+	}
+	return pass
+}
+
+func (f *flaky) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch f.fate(ctx, cmd) {
+		case notSent:
+			err := &net.OpError{Op: "dial", Err: errLink}
+			cmd.SetErr(err)
+			return err
+		case replyLost:
+			_ = next(ctx, cmd)
+			cmd.SetErr(errLink)
+			return errLink
+		default:
+			return next(ctx, cmd)
+		}
+	}
+}
+
+func (f *flaky) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *flaky) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// first is a fate: the first n runs end in f.
+func first(n int, f fault) func(context.Context, int) fault {
+	return func(_ context.Context, nth int) fault {
+		if nth <= n {
+			return f
+		}
+		return pass
+	}
+}
+
+// afterEvalSha is a hook that runs once a script has been answered, before the
+// answer is seen.
+type afterEvalSha func()
+
+func (f afterEvalSha) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "evalsha" {
+			f()
+		}
+		return err
+	}
+}
+
+func (f afterEvalSha) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f afterEvalSha) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
