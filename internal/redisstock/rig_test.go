@@ -51,12 +51,12 @@ func (f fixture) rig(counter stock.Counter) stocktest.Rig {
 	}
 }
 
-// hook stands between client and server.
+// hook stands between client and server. Its functions are set while no
+// script runs, or by one of themselves.
 type hook struct {
-	lose    atomic.Bool                      // scripts that deduct run, but their answers are lost
-	sent    atomic.Int64                     // scripts that were sent
-	between func(script *redis.Script)       // called before a script is sent
-	fail    func(script *redis.Script) error // in the place of sending it
+	lose  atomic.Bool                      // scripts that deduct run, but their answers are lost
+	fail  func(script *redis.Script) error // called in the place of the server, which answers when it returns nil
+	after func(script *redis.Script)       // called when a script has run, before its answer is passed on
 }
 
 func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -71,10 +71,6 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if script == nil {
 			return next(ctx, cmd)
 		}
-		h.sent.Add(1)
-		if h.between != nil {
-			h.between(script)
-		}
 		if h.fail != nil {
 			if err := h.fail(script); err != nil {
 				cmd.SetErr(err)
@@ -82,7 +78,11 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 		err := next(ctx, cmd)
-		if h.lose.Load() && err == nil && (script == guardedWriteScript || script == atomicScript) {
+		lost := h.lose.Load() && deducting(script)
+		if err == nil && h.after != nil {
+			h.after(script)
+		}
+		if err == nil && lost {
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		}
