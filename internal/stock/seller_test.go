@@ -89,7 +89,7 @@ func TestPurchase(t *testing.T) {
 		shop.sale.Work = stock.WorkRange{Min: 4 * time.Second, Max: 4 * time.Second}
 		receipt, err := shop.open(t).Purchase(t.Context(), request)
 		want := stock.Receipt{
-			PurchaseID: stock.PurchaseID("sale", "ann", "key"), SaleID: "sale", Quantity: 2, Remaining: 8, Fence: 42,
+			PurchaseID: stock.PurchaseID("sale", "ann", "key"), SaleID: "sale", Quantity: 2, Remaining: 8, Fence: 42, Variant: "locked",
 			Locked: true, LockWait: 3 * time.Second, LockHold: 7 * time.Second,
 		}
 		if err != nil || receipt != want {
