@@ -2,8 +2,11 @@ package syncer
 
 import "flashsale/internal/stock"
 
-// reasonUnknownSale is the one reason that the ledger finds, not the decoder.
-const reasonUnknownSale = "unknown_sale"
+// The reasons that the ledger finds, not the decoder.
+const (
+	reasonUnknownSale = "unknown_sale"
+	reasonRefused     = "refused_by_ledger"
+)
 
 // sifted is a batch with the poison apart, so that one bad message doesn't
 // stand in the way of the others.

@@ -63,7 +63,7 @@ type Lagger interface {
 type Batch struct {
 	Messages int
 	Verdicts map[stock.Verdict]int
-	Buried   map[string]int // by reason; includes those of VerdictUnknownSale
+	Buried   map[string]int // by reason; includes those with VerdictUnknownSale and VerdictRefused
 	Took     time.Duration  // from fetched to committed
 }
 
@@ -165,8 +165,11 @@ func (s *Syncer) process(ctx context.Context, messages []stock.Message) error {
 	}
 	for i, verdict := range verdicts {
 		done.Verdicts[verdict]++
-		if verdict == stock.VerdictUnknownSale {
+		switch verdict {
+		case stock.VerdictUnknownSale:
 			batch.poison(batch.from[i], reasonUnknownSale)
+		case VerdictRefused:
+			batch.poison(batch.from[i], reasonRefused)
 		}
 	}
 	for i, reason := range batch.reasons {
@@ -184,22 +187,6 @@ func (s *Syncer) process(ctx context.Context, messages []stock.Message) error {
 	done.Took = time.Since(began)
 	s.options.OnBatch(done)
 	return nil
-}
-
-func (s *Syncer) settle(ctx, work context.Context, events []stock.Event) ([]stock.Verdict, error) {
-	if len(events) == 0 {
-		return nil, nil
-	}
-	var verdicts []stock.Verdict
-	err := s.insist(ctx, work, "settle", s.bounded(func(ctx context.Context) error {
-		settled, err := s.options.Ledger.Settle(ctx, events)
-		if err == nil && len(settled) != len(events) {
-			return fmt.Errorf("syncer: %d verdicts on %d events", len(settled), len(events))
-		}
-		verdicts = settled
-		return err
-	}))
-	return verdicts, err
 }
 
 func (s *Syncer) bury(ctx, work context.Context, message stock.Message, reason string) error {
