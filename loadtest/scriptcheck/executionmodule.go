@@ -24,7 +24,7 @@ func (v *vu) moduleExecution() *builtin {
 		"scenario": object(rt, map[string]func() any{
 			"name":            inScenario(func(i *iteration) any { return i.scenario.name }),
 			"executor":        inScenario(func(i *iteration) any { return i.scenario.Executor }),
-			"startTime":       inScenario(func(i *iteration) any { return i.started.UnixMilli() }),
+			"startTime":       inScenario(func(i *iteration) any { return float64(i.started.UnixMicro()) / 1000 }),
 			"iterationInTest": inScenario(func(i *iteration) any { return i.inTest }),
 			"progress": inScenario(func(i *iteration) any {
 				return min(1, time.Since(i.started).Seconds()/time.Duration(i.scenario.MaxDuration).Seconds())
