@@ -68,7 +68,8 @@ function seen(expression, values) {
 }
 
 /**
- * Null stands for what was not measured.
+ * The keys are those of flashsale's own reports, and some more. Null stands for
+ * what was not measured.
  * @param {Map<string, Values>} values
  * @param {string} variant
  * @param {Run} run
@@ -85,6 +86,8 @@ function row(values, variant, run) {
   const units = (/** @type {string} */ name) => (audited ? get(name, 'count') : null);
   const accepted = units('fs_accepted');
   const oversold = units('fs_oversold');
+  const answered = (get('fs_purchases', 'count', 'accepted') ?? 0) > 0; // a trend without samples is 0
+  const percentile = (/** @type {string} */ stat) => (answered ? get('fs_purchase_ms', stat, 'accepted') : null);
   const locked = (get('fs_lock_hold_ms', 'max', 'accepted') ?? 0) > 0;
   return {
     variant,
@@ -92,29 +95,31 @@ function row(values, variant, run) {
     users: run.users,
     stock: run.stock,
     attempts: get('fs_attempts', 'count'),
-    requests: get('fs_requests', 'count'),
-    accepted,
-    answered_accepted: get('fs_attempts', 'count', 'accepted'),
+    accepted: get('fs_attempts', 'count', 'accepted'),
     sold_out: get('fs_attempts', 'count', 'sold_out'),
     busy: get('fs_attempts', 'count', 'busy'),
-    failed: get('fs_attempts', 'count', 'failed'),
+    failed: get('fs_purchases', 'count', 'failed'), // never repeated, so requests and purchases are the same
+    gave_up: get('fs_purchases', 'count', 'busy'),
     accepted_per_s: perSecond(get('fs_attempts', 'count', 'accepted')),
-    requests_per_s: perSecond(get('fs_requests', 'count')),
+    attempts_per_s: perSecond(get('fs_attempts', 'count')),
     makespan_ms: get('fs_finished_ms', 'max'),
     start_spread_ms: get('fs_started_ms', 'max'),
+    audit_accepted: accepted,
     oversold,
     oversell_rate: oversold === null || accepted === null ? null : accepted === 0 ? 0 : oversold / accepted,
     unsold: units('fs_unsold'),
     undersold: units('fs_undersold'),
     lost_updates: units('fs_lost_updates'),
     duplicates: units('fs_duplicates'),
-    p50_ms: get('fs_purchase_ms', 'med', 'accepted'),
-    p95_ms: get('fs_purchase_ms', 'p(95)', 'accepted'),
-    p99_ms: get('fs_purchase_ms', 'p(99)', 'accepted'),
+    cancelled: units('fs_cancelled'),
+    p50_ms: percentile('med'),
+    p95_ms: percentile('p(95)'),
+    p99_ms: percentile('p(99)'),
     lock_wait_p99_ms: locked ? get('fs_lock_wait_ms', 'p(99)', 'accepted') : null,
     lock_hold_p99_ms: locked ? get('fs_lock_hold_ms', 'p(99)', 'accepted') : null,
     persisted: units('fs_persisted'),
     rejected: units('fs_rejected'),
+    settled: audited ? get('fs_settled', 'count') === 1 : null,
   };
 }
 
@@ -124,19 +129,19 @@ function row(values, variant, run) {
 const COLUMNS = [
   ['variant', (r) => r.variant],
   ['accepted/s', (r) => number(r.accepted_per_s)],
-  ['requests/s', (r) => number(r.requests_per_s)],
+  ['attempts/s', (r) => number(r.attempts_per_s)],
   ['p50 ms', (r) => number(r.p50_ms, 1)],
   ['p95 ms', (r) => number(r.p95_ms, 1)],
   ['p99 ms', (r) => number(r.p99_ms, 1)],
   ['lock wait p99', (r) => number(r.lock_wait_p99_ms, 1)],
-  ['sold', (r) => `${number(r.accepted)} of ${r.stock}`],
+  ['sold', (r) => `${number(r.audit_accepted)} of ${r.stock}`],
   ['oversold', (r) => number(r.oversold)],
   ['rate', (r) => (r.oversell_rate === null ? '-' : (100 * r.oversell_rate).toFixed(1) + ' %')],
   ['unsold', (r) => number(r.unsold)],
   ['lost updates', (r) => number(r.lost_updates)],
   ['persisted', (r) => number(r.persisted)],
   ['rejected', (r) => number(r.rejected)],
-  ['gave up', (r) => number(r.busy)],
+  ['gave up', (r) => number(r.gave_up)],
   ['failed', (r) => number(r.failed)],
 ];
 

@@ -28,15 +28,16 @@ type report struct {
 		Users    int      `json:"users"`
 		Stock    int      `json:"stock"`
 		Attempts *int     `json:"attempts"`
-		Requests *int     `json:"requests"`
 		Accepted *int     `json:"accepted"`
 		SoldOut  *int     `json:"sold_out"`
 		Busy     *int     `json:"busy"`
+		GaveUp   *int     `json:"gave_up"`
 		Oversold *int     `json:"oversold"`
 		Rate     *float64 `json:"oversell_rate"`
 		Unsold   *int     `json:"unsold"`
 		Lost     *int     `json:"lost_updates"`
 		Rejected *int     `json:"rejected"`
+		Settled  *bool    `json:"settled"`
 		PerS     *float64 `json:"accepted_per_s"`
 		P99      *float64 `json:"p99_ms"`
 		WaitP99  *float64 `json:"lock_wait_p99_ms"`
@@ -105,13 +106,16 @@ func TestRacePassesWhenTheAPIKeepsItsContract(t *testing.T) {
 			got  *int
 			want int
 		}{
-			"attempts": {row.Attempts, 12}, "requests": {row.Requests, 24}, "accepted": {row.Accepted, wantAccepted},
-			"sold_out": {row.SoldOut, 12 - wantAccepted}, "busy": {row.Busy, 0}, "oversold": {row.Oversold, wantOversold},
+			"attempts": {row.Attempts, 24}, "accepted": {row.Accepted, wantAccepted},
+			"sold_out": {row.SoldOut, 12 - wantAccepted}, "busy": {row.Busy, 12}, "gave_up": {row.GaveUp, 0}, "oversold": {row.Oversold, wantOversold},
 			"lost_updates": {row.Lost, wantOversold}, "rejected": {row.Rejected, wantOversold}, "unsold": {row.Unsold, 0},
 		} {
 			if c.got == nil || *c.got != c.want {
 				t.Errorf("%s: %s is %v, want %d", row.Variant, name, deref(c.got), c.want)
 			}
+		}
+		if row.Settled == nil || !*row.Settled {
+			t.Errorf("%s: settled is %v", row.Variant, deref(row.Settled))
 		}
 		if row.PerS == nil || *row.PerS <= 0 || row.P99 == nil || *row.P99 <= 0 {
 			t.Errorf("%s: accepted/s %v, p99 %v", row.Variant, deref(row.PerS), deref(row.P99))
@@ -143,11 +147,12 @@ func TestRaceFailsThresholds(t *testing.T) {
 		"a safe variant oversells":       {sabotage: func(a *fakeAPI) { a.extra["atomic"] = 1 }, want: "fs_oversold{variant:atomic} count==0 (count was 1)"},
 		"a safe variant leaves a unit":   {sabotage: func(a *fakeAPI) { a.short["atomic"] = 1 }, want: "fs_unsold{variant:atomic} count==0 (count was 1)"},
 		"none does not oversell":         {sabotage: func(a *fakeAPI) { a.extra["none"] = 0 }, env: []string{"VARIANTS=none"}, want: "fs_oversold{variant:none} count>0 (count was 0)"},
-		"purchases answered 503":         {sabotage: func(a *fakeAPI) { a.brokenSale = true }, want: "fs_attempts{variant:atomic,outcome:failed} count==0 (count was 12)"},
+		"purchases answered 503":         {sabotage: func(a *fakeAPI) { a.brokenSale = true }, want: "fs_purchases{variant:atomic,outcome:failed} count==0 (count was 12)"},
 		"audits answered 503":            {sabotage: func(a *fakeAPI) { a.brokenAuds = true }, want: "fs_audits count==1 (count was 0)"},
 		"users give up":                  {sabotage: func(a *fakeAPI) { a.busyFirst = true }, env: []string{"RETRY_MS=0"}, want: "fs_accepted{variant:atomic} count==5 (count was 0)"},
-		"an audit that has not settled":  misreports("settled", false, "fs_audit_faults{variant:atomic} count==0 (count was 1)"),
+		"an audit that has not settled":  misreports("settled", false, "fs_settled{variant:atomic} count==1 (count was 0)"),
 		"an audit of another sale":       misreports("sale_id", "another", "fs_audit_faults{variant:atomic} count==0 (count was 1)"),
+		"an audit of another stock":      misreports("initial", 6, "fs_audit_faults{variant:atomic} count==0 (count was 1)"),
 		"an audit that hides a purchase": misreports("accepted", 4, "fs_accepted{variant:atomic} count==5 (count was 4)"),
 		"a purchase lost on its way":     misreports("persisted", 4, "fs_persisted{variant:atomic} count==5 (count was 4)"),
 		"a purchase in the ledger twice": misreports("duplicates", 1, "fs_duplicates{variant:atomic} count==0 (count was 1)"),
@@ -184,8 +189,8 @@ func TestRaceScriptThatIsBroken(t *testing.T) {
 		code     int
 		want     string
 	}{
-		"users that do nothing":        {"export function buy(data) {", "export function buy(data) { return;", exitThresholds, "fs_attempts count==12 (count was 0)"},
-		"users that throw":             {"export function buy(data) {", "export function buy(data) { throw new Error('x');", exitThresholds, "fs_attempts count==12 (count was 0)"},
+		"users that do nothing":        {"export function buy(data) {", "export function buy(data) { return;", exitThresholds, "fs_purchases count==12 (count was 0)"},
+		"users that throw":             {"export function buy(data) {", "export function buy(data) { throw new Error('x');", exitThresholds, "fs_purchases count==12 (count was 0)"},
 		"a teardown that does nothing": {"export function teardown(data) {", "export function teardown(data) { return;", exitThresholds, "fs_audits count==1 (count was 0)"},
 		"a threshold on no metric":     {"fs_audits: [", "fs_audit: [", exitInvalid, `no metric "fs_audit"`},
 		"a threshold that is none":     {"'rate==0'", "'rate=0'", exitInvalid, `"rate=0"`},
@@ -288,7 +293,7 @@ func TestRaceStopsWithTheAPI(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	})
 	race(t, raceScript, api.URL).want(t, exitThresholds,
-		"fs_attempts{variant:atomic,outcome:failed} count==0 (count was 12)", "fs_audits count==1 (count was 0)")
+		"fs_purchases{variant:atomic,outcome:failed} count==0 (count was 12)", "fs_audits count==1 (count was 0)")
 }
 
 func TestRaceGoesOnWithoutAnOutFolder(t *testing.T) {
