@@ -2,7 +2,6 @@ package sqlstock_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"flashsale/internal/sqlstock"
@@ -31,7 +30,7 @@ func TestDeleteSalesLeavesOthersAlone(t *testing.T) {
 			if _, err := db.Sale(t.Context(), id); !errors.Is(err, stock.ErrSaleNotFound) {
 				t.Errorf("sale %s: %v", id, err)
 			}
-			if _, err := db.Purchase(t.Context(), fmt.Sprintf("%s.%026d", id, 1)); !errors.Is(err, stock.ErrPurchaseNotFound) {
+			if _, err := db.Purchase(t.Context(), event(id, 1).PurchaseID); !errors.Is(err, stock.ErrPurchaseNotFound) {
 				t.Errorf("purchase of %s: %v", id, err)
 			}
 		}

@@ -80,12 +80,12 @@ func unavailable(err error) bool {
 		return absences[server.Number]
 	case errors.As(err, &file):
 		return file.Code()&0xff == sqliteCantOpen
-	case errors.As(err, &network):
+	case errors.As(err, &network): // context.DeadlineExceeded is one too
 		return true
 	}
 	for _, cause := range []error{
 		driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrPktSync, mysql.ErrMalformPkt, io.EOF, io.ErrUnexpectedEOF,
-		context.DeadlineExceeded, syscall.EPIPE, syscall.ECONNRESET, syscall.ECONNREFUSED,
+		syscall.EPIPE, syscall.ECONNRESET, syscall.ECONNREFUSED,
 	} {
 		if errors.Is(err, cause) {
 			return true

@@ -109,14 +109,13 @@ func (r purchaseRow) purchase() stock.Purchase {
 // It is asked before the database, whose refusal would look like a fault that
 // may pass.
 func unstorable(e stock.Event) string {
+	sale, ok := stock.SaleOf(e.PurchaseID)
 	switch {
 	case e.Type != stock.Deducted:
-		return "type " + string(e.Type)
-	case !storableID(e.PurchaseID, 96):
+		return "type"
+	case !ok || sale != e.SaleID:
 		return "purchase_id"
-	case !storableID(e.SaleID, 64):
-		return "sale_id"
-	case !storableID(e.UserID, 64):
+	case !stock.ValidUserID(e.UserID):
 		return "user_id"
 	case e.Quantity < 1:
 		return "quantity"
@@ -126,15 +125,6 @@ func unstorable(e stock.Event) string {
 		return "at"
 	}
 	return ""
-}
-
-func storableID(id string, longest int) bool {
-	for _, c := range []byte(id) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return id != "" && len(id) <= longest
 }
 
 func stored(t time.Time) time.Time {

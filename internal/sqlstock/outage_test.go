@@ -20,7 +20,7 @@ import (
 
 func event(saleID string, n int) stock.Event {
 	return stock.Event{
-		Version: stock.EventVersion, Type: stock.Deducted, PurchaseID: fmt.Sprintf("%s.%026d", saleID, n),
+		Version: stock.EventVersion, Type: stock.Deducted, PurchaseID: stock.PurchaseID(saleID, fmt.Sprint("user", n), ""),
 		SaleID: saleID, ItemID: saleID, UserID: fmt.Sprint("user", n), Quantity: 1, PriceCents: 100,
 		Variant: "none", At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
@@ -117,11 +117,62 @@ func TestLockIsWaitedForButNotForEver(t *testing.T) {
 	if _, err := db.Settle(t.Context(), []stock.Event{event("s", 1)}); !errors.Is(err, stock.ErrUnavailable) {
 		t.Fatalf("the sale's row is held: %v, want ErrUnavailable", err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = db.Settle(ctx, []stock.Event{event("s", 1)})
+	if took := time.Since(began); !errors.Is(err, stock.ErrUnavailable) || took > 900*time.Millisecond {
+		t.Errorf("the caller's time is up: %v after %v", err, took)
+	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := db.Settle(t.Context(), []stock.Event{event("s", 1)}); err != nil || got[0] != stock.VerdictPersisted {
 		t.Errorf("after the rollback: %v, %v", got, err)
+	}
+}
+
+// The transaction that loses a deadlock is begun again.
+func TestDeadlockIsRepeated(t *testing.T) {
+	db := migrated(t, mariaDSN(t), sqlstock.Options{})
+	for _, id := range []string{"a", "b"} {
+		insertSale(t, db, id, 5)
+	}
+	raw := rawSQL(t, db)
+	tx, err := raw.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	// What has changed rows is spared, what has only locked some is sacrificed.
+	if _, err := tx.Exec("UPDATE sales SET remaining = 3 WHERE id = 'b'"); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error, 1)
+	go func() {
+		_, err := db.Settle(t.Context(), []stock.Event{event("a", 1), event("b", 1)})
+		settled <- err
+	}()
+	for waiting, deadline := 0, time.Now().Add(10*time.Second); waiting == 0; {
+		<-time.After(150 * time.Millisecond) // InnoDB renews this table when it was not read for 100 ms
+		const query = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%sales%'"
+		if err := raw.QueryRow(query).Scan(&waiting); err != nil || time.Now().After(deadline) {
+			t.Fatal("settling does not wait for the row", err)
+		}
+	}
+	if _, err := tx.Exec("UPDATE sales SET remaining = 4 WHERE id = 'a'"); err != nil {
+		t.Fatal("the wrong transaction was sacrificed:", err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]int64{"a": 3, "b": 2} {
+		if sale, err := db.Sale(t.Context(), id); err != nil || sale.Remaining != want {
+			t.Errorf("sale %s: %d remaining, %v, want %d", id, sale.Remaining, err, want)
+		}
 	}
 }
 

@@ -44,12 +44,17 @@ func (db *DB) PurchasesOf(ctx context.Context, saleID, userID string) ([]stock.P
 
 // EachPurchase implements stock.Ledger. It reads pages and holds no connection
 // while fn runs; a purchase settled meanwhile may or may not be among them.
+//
+// A purchase's ID begins with its sale's and a dot, which Settle insists on, so
+// a sale's purchases are one stretch of the primary key: a page costs what it
+// has, not what the sale has.
 func (db *DB) EachPurchase(ctx context.Context, saleID string, fn func(stock.Purchase) error) error {
 	const page = 2000
-	for after := ""; ; {
+	after, end := saleID+".", saleID+string('.'+1)
+	for {
 		var rows []purchaseRow
 		err := db.do(ctx, "purchases of "+saleID, func(g *gorm.DB) error {
-			return g.Where("sale_id = ? AND purchase_id > ?", saleID, after).Order("purchase_id").Limit(page).Find(&rows).Error
+			return g.Where("purchase_id > ? AND purchase_id < ?", after, end).Order("purchase_id").Limit(page).Find(&rows).Error
 		})
 		if err != nil {
 			return err

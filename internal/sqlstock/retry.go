@@ -3,6 +3,7 @@ package sqlstock
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 // and wraps its error.
 func (db *DB) do(ctx context.Context, what string, fn func(*gorm.DB) error) error {
 	if err := db.ready(ctx); err != nil {
-		return wrap(ctx, what, err)
+		return fmt.Errorf("sqlstock: %s: %w", what, err)
 	}
 	return wrap(ctx, what, fn(db.gorm.WithContext(ctx)))
 }

@@ -90,7 +90,6 @@ func (db *DB) settle(tx *gorm.DB, events []stock.Event) ([]stock.Verdict, error)
 			verdicts[indexes[n]] = ruling.Verdict
 			if ruling.Verdict != stock.VerdictKnown {
 				rows = append(rows, newPurchaseRow(batch[n], ruling, now))
-				known[batch[n].PurchaseID] = true
 			}
 		}
 		if err := subtract(tx, saleID, settlement.Subtract); err != nil {
@@ -173,8 +172,8 @@ func subtract(tx *gorm.DB, saleID string, units int64) error {
 }
 
 // insertPurchases is a plain INSERT. IGNORE would drop a row that collides with
-// another purchase's key and call it done. A collision means that the purchase
-// has come to the ledger by another sale's name meanwhile: judge anew.
+// another purchase's key and call it done. Under the sale's lock nothing can
+// collide; if it does, somebody has inserted without the lock: judge anew.
 func insertPurchases(tx *gorm.DB, rows []purchaseRow) error {
 	for part := range slices.Chunk(rows, chunk) {
 		if err := tx.Create(&part).Error; err != nil {

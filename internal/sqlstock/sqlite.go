@@ -14,8 +14,9 @@ const sqlitePrefix = "sqlite:"
 
 // A transaction takes the write lock when it begins (_txlock): one that reads
 // first and writes later can't get it any more once another has written.
-const sqliteParams = "?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_pragma=synchronous(normal)" +
-	"&_txlock=immediate&_time_format=sqlite"
+// Don't add _time_format: this driver then ignores _txlock, and its default is
+// the one that we want.
+const sqliteParams = "?_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)&_pragma=synchronous(normal)&_txlock=immediate"
 
 // uriEscape keeps a path that has one of a URI's characters in it whole.
 var uriEscape = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -60,11 +61,11 @@ func ledgerInsert(t *testing.T, l stock.Ledger, sales ...stock.Sale) {
 	}
 }
 
-// ledgerEvent is purchase n of a sale, with an ID of the real form.
+// ledgerEvent is a user's purchase n in a sale.
 func ledgerEvent(saleID string, n int, user string, quantity int64) stock.Event {
 	return stock.Event{
 		Version: stock.EventVersion, Type: stock.Deducted,
-		PurchaseID: fmt.Sprintf("%s.%026d", saleID, n), SaleID: saleID, ItemID: saleID, UserID: user,
+		PurchaseID: stock.PurchaseID(saleID, user, fmt.Sprint(n)), SaleID: saleID, ItemID: saleID, UserID: user,
 		Quantity: quantity, PriceCents: 1999, Fence: 1_790_000_000_000_000 + uint64(n), Variant: "watchdog",
 		At: ledgerTime.Add(time.Duration(n) * time.Microsecond),
 	}
@@ -253,7 +254,6 @@ func ledgerPurchaseRoundTrip(t *testing.T, l stock.Ledger) {
 func ledgerCase(t *testing.T, l stock.Ledger) {
 	ledgerInsert(t, l, ledgerSale("s", 3))
 	bob, Bob := ledgerEvent("s", 1, "bob", 1), ledgerEvent("s", 2, "Bob", 1)
-	bob.PurchaseID, Bob.PurchaseID = "s.abcdefghijklmnopqrstuvwxyz", "s.ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	ledgerSettle(t, l, []stock.Event{bob}, stock.VerdictPersisted)
 	ledgerSettle(t, l, []stock.Event{Bob}, stock.VerdictPersisted)
 	ledgerTotals(t, l, "s", stock.LedgerTotals{Persisted: 2, Rows: 2}, 1)
@@ -332,15 +332,16 @@ func ledgerUnknownSale(t *testing.T, l stock.Ledger) {
 
 func ledgerUnstorable(t *testing.T, l stock.Ledger) {
 	ledgerInsert(t, l, ledgerSale("s", 5))
-	long := string(make([]byte, 200))
 	for field, spoil := range map[string]func(*stock.Event){
-		"type":        func(e *stock.Event) { e.Type = "sold" },
-		"purchase_id": func(e *stock.Event) { e.PurchaseID = long },
-		"no id":       func(e *stock.Event) { e.PurchaseID = "" },
-		"user_id":     func(e *stock.Event) { e.UserID = "Zoë" },
-		"quantity":    func(e *stock.Event) { e.Quantity = -1 },
-		"at":          func(e *stock.Event) { e.At = time.Time{} },
-		"fence":       func(e *stock.Event) { e.Fence = 1 << 63 },
+		"type":                func(e *stock.Event) { e.Type = "sold" },
+		"purchase_id":         func(e *stock.Event) { e.PurchaseID = "s.1" },
+		"no purchase_id":      func(e *stock.Event) { e.PurchaseID = "" },
+		"another sale's":      func(e *stock.Event) { e.PurchaseID = stock.PurchaseID("t", "bob", "2") },
+		"user_id":             func(e *stock.Event) { e.UserID = "Zoë" },
+		"user_id that's long": func(e *stock.Event) { e.UserID = strings.Repeat("x", 65) },
+		"quantity":            func(e *stock.Event) { e.Quantity = -1 },
+		"at":                  func(e *stock.Event) { e.At = time.Time{} },
+		"fence":               func(e *stock.Event) { e.Fence = 1 << 63 },
 	} {
 		bad := ledgerEvent("s", 2, "bob", 1)
 		spoil(&bad)
@@ -422,13 +423,18 @@ func ledgerCrossing(t *testing.T, l stock.Ledger) {
 
 func ledgerManyRows(t *testing.T, l stock.Ledger) {
 	const rows = 10_000
-	ledgerInsert(t, l, ledgerSale("s", rows-1), ledgerSale("r", 10), ledgerSale("t", 10))
-	ledgerSettle(t, l, []stock.Event{ledgerEvent("r", 1, "ann", 1), ledgerEvent("t", 1, "ann", 1)},
-		stock.VerdictPersisted, stock.VerdictPersisted)
-	events := make([]stock.Event, rows)
-	for i := range events {
-		events[i] = ledgerEvent("s", rows-i, fmt.Sprint("user", i), 1)
+	// Sales whose purchases come right before and right after in any index.
+	ledgerInsert(t, l, ledgerSale("s", rows-1), ledgerSale("r", 10), ledgerSale("s-1", 10), ledgerSale("s0", 10))
+	for _, other := range []string{"r", "s-1", "s0"} {
+		ledgerSettle(t, l, []stock.Event{ledgerEvent(other, 1, "ann", 1)}, stock.VerdictPersisted)
 	}
+	events := make([]stock.Event, rows)
+	want := make([]string, rows)
+	for i := range events {
+		events[i] = ledgerEvent("s", i, fmt.Sprint("user", i), 1)
+		want[i] = events[i].PurchaseID
+	}
+	slices.Sort(want)
 	if _, err := l.Settle(t.Context(), events); err != nil {
 		t.Fatal(err)
 	}
@@ -436,10 +442,10 @@ func ledgerManyRows(t *testing.T, l stock.Ledger) {
 
 	n := 0
 	err := l.EachPurchase(t.Context(), "s", func(p stock.Purchase) error {
-		n++
-		if want := fmt.Sprintf("s.%026d", n); p.PurchaseID != want {
-			return fmt.Errorf("purchase %s in the place of %s", p.PurchaseID, want)
+		if n == rows || p.PurchaseID != want[n] {
+			return fmt.Errorf("purchase %d is %s", n, p.PurchaseID)
 		}
+		n++
 		if n%1500 == 0 { // fn may use the ledger
 			_, err := l.Purchase(t.Context(), p.PurchaseID)
 			return err
