@@ -360,8 +360,9 @@ func FuzzBodies(f *testing.F) {
 	}
 	w := newWorld()
 	w.sell("phone", func(s *stock.Sale) { s.Stock, s.PerUserLimit = stock.MaxStock, 1 })
+	c := newClient(f, w)
 	f.Fuzz(func(t *testing.T, sale bool, body []byte) {
-		c := newClient(t, w)
+		c := &client{t, c.handler, c.document}
 		path := "/v1/sales/phone/purchases"
 		if sale {
 			path = "/v1/sales"

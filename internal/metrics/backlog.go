@@ -58,23 +58,11 @@ func (c *outboxCollector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(oldestDesc, prometheus.GaugeValue, age.Seconds())
 }
 
-// Source counts the batches that next fetches, and reports lag when scraped.
-func (m *Metrics) Source(next stock.Source, lag func(context.Context) (int64, error)) stock.Source {
+// Syncer reports lag when scraped. The function that it returns counts a batch
+// of so many messages.
+func (m *Metrics) Syncer(lag func(context.Context) (int64, error)) (batch func(messages int)) {
 	m.registry.MustRegister(m.batchSize, lagCollector(lag))
-	return &source{next, m.batchSize}
-}
-
-type source struct {
-	stock.Source
-	sizes prometheus.Histogram
-}
-
-func (s *source) Fetch(ctx context.Context, max int, linger time.Duration) ([]stock.Message, error) {
-	messages, err := s.Source.Fetch(ctx, max, linger)
-	if len(messages) > 0 {
-		s.sizes.Observe(float64(len(messages)))
-	}
-	return messages, err
+	return func(messages int) { m.batchSize.Observe(float64(messages)) }
 }
 
 type lagCollector func(context.Context) (int64, error)

@@ -117,20 +117,10 @@ func (f fakeOutbox) Depth(_ context.Context, shard int) (int64, time.Time, error
 	return int64(shard), time.Now().Add(-time.Duration(shard) * time.Hour), f.err
 }
 
-type fakeSource struct {
-	stock.Source
-	size int
-}
-
-func (f fakeSource) Fetch(context.Context, int, time.Duration) ([]stock.Message, error) {
-	return make([]stock.Message, f.size), nil
-}
-
 func TestBacklogs(t *testing.T) {
 	m := New()
 	m.Outbox(fakeOutbox{}, 3)
-	s := m.Source(fakeSource{size: 5}, func(context.Context) (int64, error) { return 42, nil })
-	_, _ = s.Fetch(t.Context(), 10, 0)
+	m.Syncer(func(context.Context) (int64, error) { return 42, nil })(5)
 	text := scrape(t, m)
 	wants(t, text, "flashsale_outbox_entries 3", "flashsale_syncer_lag 42", "flashsale_syncer_batch_size_sum 5", "flashsale_syncer_batch_size_count 1")
 	if !strings.Contains(text, "flashsale_relay_oldest_seconds 7200.") {
@@ -142,7 +132,7 @@ func TestBacklogs(t *testing.T) {
 func TestBacklogUnknownIsLeftOut(t *testing.T) {
 	m := New()
 	m.Outbox(fakeOutbox{err: stock.ErrUnavailable}, 3)
-	m.Source(fakeSource{}, func(context.Context) (int64, error) { return 0, stock.ErrUnavailable })
+	m.Syncer(func(context.Context) (int64, error) { return 0, stock.ErrUnavailable })
 	text := scrape(t, m)
 	for _, name := range []string{"flashsale_outbox_entries", "flashsale_relay_oldest_seconds", "flashsale_syncer_lag"} {
 		if strings.Contains(text, name) {

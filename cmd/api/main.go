@@ -1,0 +1,48 @@
+// Command api serves the HTTP interface and relays what was sold from Redis to
+// Kafka. `api --help` lists its settings.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"flashsale/internal/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	cfg, warnings, err := app.ParseConfig(app.APIProgram, args, environ, stdout)
+	if errors.Is(err, app.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	logger := cfg.NewLogger(stderr)
+	for _, w := range warnings {
+		logger.Warn(w)
+	}
+	if cfg.AdminToken == "" {
+		cfg.AdminToken = rand.Text()
+		fmt.Fprintln(stdout, "admin token (none was set):", cfg.AdminToken)
+	}
+	api, err := app.NewAPI(ctx, cfg, logger)
+	if err != nil {
+		return err
+	}
+	return api.Run(ctx)
+}
