@@ -19,7 +19,8 @@ const (
 )
 
 // EnsureTopics creates the topics that are missing and leaves those that exist
-// as they are. It returns once every partition has a leader.
+// as they are. It returns once every partition can be
+// written to.
 func EnsureTopics(ctx context.Context, o Options) error {
 	c, err := newCluster(o)
 	if err != nil {
@@ -95,25 +96,32 @@ func (c *cluster) awaitLeaders(ctx context.Context) error {
 	}
 }
 
-// leaders asks with connections of its own: the others' answer is cached.
+// leaders asks each partition's leader for an offset: a broker is named as
+// leader a little before it knows of that itself.
 func (c *cluster) leaders(ctx context.Context) error {
-	fresh, err := newCluster(c.Options)
+	fresh, err := newCluster(c.Options) // the other's answers are cached
 	if err != nil {
 		return err
 	}
 	defer fresh.close()
-	topics := []string{c.Topics.Deductions, c.Topics.Dead}
-	response, err := fresh.client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	requests := make(map[string][]kafka.OffsetRequest, 2)
+	for _, topic := range []string{c.Topics.Deductions, c.Topics.Dead} {
+		count, err := fresh.partitions(ctx, topic)
+		if err != nil {
+			return err
+		}
+		for i := range count {
+			requests[topic] = append(requests[topic], kafka.LastOffsetOf(i))
+		}
+	}
+	response, err := fresh.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: requests})
 	if err != nil {
 		return err
 	}
-	for _, topic := range response.Topics {
-		if topic.Error != nil {
-			return fmt.Errorf("topic %s: %w", topic.Name, topic.Error)
-		}
-		for _, p := range topic.Partitions {
+	for topic, partitions := range response.Topics {
+		for _, p := range partitions {
 			if p.Error != nil {
-				return fmt.Errorf("topic %s, partition %d: %w", topic.Name, p.ID, p.Error)
+				return fmt.Errorf("topic %s, partition %d: %w", topic, p.Partition, p.Error)
 			}
 		}
 	}
