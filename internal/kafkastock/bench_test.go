@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"flashsale/internal/servers/servertest"
 	"flashsale/internal/stock"
 )
 
@@ -13,7 +14,7 @@ import (
 func BenchmarkPublish(b *testing.B) {
 	for _, size := range []int{1, 50, 500} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
-			p := publisher(b, installation(b, standIn(b).ListenAddrs()))
+			p := publisher(b, installation(b, servertest.Kafka(b)))
 			messages := payload(size)
 			for b.Loop() {
 				if err := p.Publish(b.Context(), messages); err != nil {
@@ -27,7 +28,7 @@ func BenchmarkPublish(b *testing.B) {
 
 // BenchmarkFetch is one syncer without a ledger: fetch and commit.
 func BenchmarkFetch(b *testing.B) {
-	o := installation(b, standIn(b).ListenAddrs())
+	o := installation(b, servertest.Kafka(b))
 	p, s := publisher(b, o), source(b, o)
 	const size = 500
 	fetched := 0

@@ -31,6 +31,11 @@ type Options struct {
 	// as many as there are brokers, at most 3.
 	ReplicationFactor int
 
+	// SessionTimeout is how long a Source that was killed, or cut off, keeps its
+	// partitions from the group's other members. It is 6 s by default, the
+	// least that a broker accepts unless it is told otherwise.
+	SessionTimeout time.Duration
+
 	// Logger gets what the Kafka client reports, at debug level. nil: nobody.
 	Logger *slog.Logger
 }
@@ -44,8 +49,8 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("kafkastock: broker %q: want host:port: %w", broker, err)
 		}
 	}
-	if o.Partitions < 0 || o.ReplicationFactor < 0 || o.Timeout < 0 {
-		return o, errors.New("kafkastock: partitions, replication factor and timeout must not be negative")
+	if o.Partitions < 0 || o.ReplicationFactor < 0 || o.Timeout < 0 || o.SessionTimeout < 0 {
+		return o, errors.New("kafkastock: partitions, replication factor and timeouts must not be negative")
 	}
 	if o.Topics == (Topics{}) {
 		o.Topics = Names(DefaultPrefix)
@@ -55,6 +60,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
+	}
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = 6 * time.Second
 	}
 	if o.Partitions == 0 {
 		o.Partitions = 8

@@ -164,10 +164,8 @@ func (s *Source) config() kafka.ReaderConfig {
 		MaxBytes:      8 << 20,
 		MaxWait:       500 * time.Millisecond, // less makes the client report timeouts that are none; a message is passed on at once all the same
 
-		// A member that was killed holds its partitions for the session
-		// timeout; brokers accept no less than 6 s by default.
-		SessionTimeout:    6 * time.Second,
-		HeartbeatInterval: 1500 * time.Millisecond,
+		SessionTimeout:    s.cluster.SessionTimeout,
+		HeartbeatInterval: s.cluster.SessionTimeout / 4,
 		RebalanceTimeout:  10 * time.Second,
 		JoinGroupBackoff:  200 * time.Millisecond, // a fresh broker's first join fails until its coordinator is up
 
