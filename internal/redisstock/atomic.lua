@@ -11,7 +11,7 @@ if not sale[1] then return {'missing'} end
 -- Strings compare by character ("9" is above "10"), so numbers are made of all.
 local remaining, accepted, limit, last = tonumber(sale[1]), tonumber(sale[2]), tonumber(sale[3]), tonumber(sale[4])
 local fence = tonumber(ARGV[1])
-if fence > 0 and fence < last then return {'stale'} end
+local stale = fence > 0 and fence < last
 
 -- Whatever could fail fails before the first write; the reads below do the same
 -- for the other two hashes.
@@ -44,6 +44,7 @@ end
 
 for i = 2, #ARGV, 5 do
   local verdict, detail = decide(i)
+  if stale and verdict ~= 'known' then return {'stale'} end
   reply[#reply + 1] = verdict
   reply[#reply + 1] = detail
 end

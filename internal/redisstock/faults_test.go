@@ -168,56 +168,89 @@ func TestServerForgetsItsScripts(t *testing.T) {
 // TestWrongTypesAreFoundBeforeTheFirstWrite puts something else where each of
 // the keys should be. Afterwards nothing but that may have changed.
 func TestWrongTypesAreFoundBeforeTheFirstWrite(t *testing.T) {
-	for name, counter := range counters {
-		for key, spoil := range map[string]func(t *testing.T, f fixture, sale stock.Sale) error{
-			"sale": func(t *testing.T, f fixture, sale stock.Sale) error {
-				f.client.Del(t.Context(), f.keys.Sale(sale.ID))
-				return f.client.Set(t.Context(), f.keys.Sale(sale.ID), "x", 0).Err()
-			},
-			"buyers": func(t *testing.T, f fixture, sale stock.Sale) error {
-				return f.client.Set(t.Context(), f.keys.Buyers(sale.ID), "x", 0).Err()
-			},
-			"purchases": func(t *testing.T, f fixture, sale stock.Sale) error {
-				return f.client.Set(t.Context(), f.keys.Purchases(sale.ID), "x", 0).Err()
-			},
-			"outbox": func(t *testing.T, f fixture, sale stock.Sale) error {
-				return f.client.Set(t.Context(), f.deductKeys(sale.ID)[3], "x", 0).Err()
-			},
-			"remaining": func(t *testing.T, f fixture, sale stock.Sale) error {
-				return f.client.HSet(t.Context(), f.keys.Sale(sale.ID), "remaining", "many").Err()
-			},
-			"accepted": func(t *testing.T, f fixture, sale stock.Sale) error {
-				return f.client.HSet(t.Context(), f.keys.Sale(sale.ID), "accepted", "many").Err()
-			},
-		} {
-			t.Run(name+"/"+key, func(t *testing.T) {
+	keys := map[string]func(f fixture, sale stock.Sale) string{
+		"sale":      func(f fixture, sale stock.Sale) string { return f.keys.Sale(sale.ID) },
+		"buyers":    func(f fixture, sale stock.Sale) string { return f.keys.Buyers(sale.ID) },
+		"purchases": func(f fixture, sale stock.Sale) string { return f.keys.Purchases(sale.ID) },
+		"outbox":    func(f fixture, sale stock.Sale) string { return f.deductKeys(sale.ID)[3] },
+	}
+	for name, key := range keys {
+		spoil := func(t *testing.T, f fixture, sale stock.Sale) {
+			f.client.Del(t.Context(), key(f, sale))
+			if err := f.client.Set(t.Context(), key(f, sale), "no hash", 0).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		for counterName, counter := range counters {
+			t.Run(counterName+"/"+name, func(t *testing.T) {
 				f := onReal(t)
 				sale := testSale(t, f)
-				if err := spoil(t, f, sale); err != nil {
+				spoil(t, f, sale)
+				before := dump(t, f)
+				wantUntouched(t, f, counter(f.Store), sale, &before)
+			})
+		}
+		t.Run("guarded, in the gap/"+name, func(t *testing.T) {
+			f := onReal(t)
+			sale := testSale(t, f)
+			var before string
+			inTheGap(f, func() {
+				spoil(t, f, sale)
+				before = dump(t, f)
+			})
+			wantUntouched(t, f, f.Guarded(), sale, &before)
+		})
+	}
+}
+
+func TestWrongNumbersAreFoundBeforeTheFirstWrite(t *testing.T) {
+	for counterName, counter := range counters {
+		for _, field := range []string{"remaining", "accepted", "limit"} {
+			t.Run(counterName+"/"+field, func(t *testing.T) {
+				f := onReal(t)
+				sale := testSale(t, f)
+				if err := f.client.HSet(t.Context(), f.keys.Sale(sale.ID), field, "many").Err(); err != nil {
 					t.Fatal(err)
 				}
 				before := dump(t, f)
-				if err := one(t, counter(f.Store), 0, sale, "ann", 1).Err; !errors.Is(err, stock.ErrUnavailable) {
-					t.Errorf("error is %v, want ErrUnavailable", err)
-				}
-				if after := dump(t, f); after != before {
-					t.Errorf("keys were\n%s\nand are\n%s", before, after)
-				}
+				wantUntouched(t, f, counter(f.Store), sale, &before)
 			})
 		}
 	}
 }
 
-// dump is everything that stands under the fixture's prefix.
+// wantUntouched deducts in vain, and wants everything to be as it was before.
+func wantUntouched(t *testing.T, f fixture, counter stock.Counter, sale stock.Sale, before *string) {
+	t.Helper()
+	if err := one(t, counter, 0, sale, "ann", 1).Err; !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("error is %v, want ErrUnavailable", err)
+	}
+	if after := dump(t, f); after != *before {
+		t.Errorf("keys were\n%s\nand are\n%s", *before, after)
+	}
+}
+
+// dump is everything that stands under a sale's keys.
 func dump(t *testing.T, f fixture) string {
 	t.Helper()
 	var text strings.Builder
 	for _, key := range f.deductKeys("sale") {
-		value, err := f.client.Dump(t.Context(), key).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			t.Fatal(err)
+		var value any
+		var err error
+		switch kind := f.client.Type(t.Context(), key).Val(); kind {
+		case "string":
+			value, err = f.client.Get(t.Context(), key).Result()
+		case "hash":
+			value, err = f.client.HGetAll(t.Context(), key).Result() // fmt sorts it
+		case "stream":
+			value, err = f.client.XRange(t.Context(), key, "-", "+").Result()
+		default:
+			value = kind
 		}
-		fmt.Fprintf(&text, "%s = %q\n", key, value)
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(&text, "%s = %v\n", key, value)
 	}
 	return text.String()
 }

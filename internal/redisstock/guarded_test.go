@@ -89,6 +89,18 @@ func TestAnOutlivedHolderIsRefused(t *testing.T) {
 	}
 }
 
+// TestAFenceThatRedisForgotIsRefused: a replica took over that had not heard of
+// the read. What was read may not be what stands there.
+func TestAFenceThatRedisForgotIsRefused(t *testing.T) {
+	f := onReal(t)
+	sale := testSale(t, f)
+	inTheGap(f, func() { f.client.HSet(t.Context(), f.keys.Sale(sale.ID), "last_fence", 6) })
+	if err := one(t, f.Guarded(), 7, sale, "ann", 1).Err; !errors.Is(err, stock.ErrStale) {
+		t.Errorf("error is %v, want ErrStale", err)
+	}
+	wantLeft(t, f, sale, 10, 0)
+}
+
 // TestWithoutFencingAnOutlivedHolderDestroysAnUpdate is the same with fence 0.
 func TestWithoutFencingAnOutlivedHolderDestroysAnUpdate(t *testing.T) {
 	f := onReal(t)

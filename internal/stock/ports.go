@@ -23,7 +23,8 @@ type Counter interface {
 	// accepted to the outbox in the same step. Results are in the batch's
 	// order. An error is about the batch as a whole: ErrStale, ErrUnavailable,
 	// ErrSaleNotFound (nothing deducted) or ErrOutcomeUnknown. A purchase ID
-	// that it knows is answered as the first time. Fence 0 is not checked.
+	// that it knows is answered as the first time, under a stale fence too
+	// when the whole batch is known. Fence 0 is not checked.
 	Deduct(ctx context.Context, fence uint64, batch []Deduction) ([]Result, error)
 }
 

@@ -428,12 +428,20 @@ func emptyBatch(t *testing.T, rig Rig) {
 
 func staleFence(t *testing.T, rig Rig) {
 	sale := preload(t, rig, nil)
-	deduct(t, rig, 8, deduction(sale, "new", 1))
-	_, err := rig.Counter.Deduct(t.Context(), 7, []stock.Deduction{deduction(sale, "old", 1)})
-	if !errors.Is(err, stock.ErrStale) {
-		t.Errorf("error is %v, want ErrStale", err)
+	first := deduction(sale, "new", 1)
+	deduct(t, rig, 8, first)
+	for name, batch := range map[string][]stock.Deduction{
+		"one that could be had":  {deduction(sale, "old", 1)},
+		"one that could not":     {deduction(sale, "greedy", 11)},
+		"one known, one new":     {first, deduction(sale, "old", 1)},
+		"one new, and one known": {deduction(sale, "old", 1), first},
+	} {
+		if _, err := rig.Counter.Deduct(t.Context(), 7, batch); !errors.Is(err, stock.ErrStale) {
+			t.Errorf("%s: error is %v, want ErrStale", name, err)
+		}
 	}
 	wantCounts(t, rig, sale.ID, 9, 1)
+	wantResult(t, deduct(t, rig, 7, first)[0], stock.Result{Remaining: 9, Fence: 8, Replayed: true})
 	deduct(t, rig, 8, deduction(sale, "same-holder", 1))
 }
 

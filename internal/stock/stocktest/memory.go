@@ -110,7 +110,7 @@ func (m *Memory) Deduct(_ context.Context, fence uint64, batch []stock.Deduction
 		if sale == nil {
 			return stock.ErrSaleNotFound
 		}
-		if fence > 0 && fence < sale.LastFence {
+		if fence > 0 && fence < sale.LastFence && !sale.knows(batch) {
 			return stock.ErrStale
 		}
 		sale.LastFence = max(sale.LastFence, fence)
@@ -125,6 +125,16 @@ func (m *Memory) Deduct(_ context.Context, fence uint64, batch []stock.Deduction
 		return nil, err
 	}
 	return results, nil
+}
+
+// knows reports whether all of a batch was accepted before.
+func (s *memorySale) knows(batch []stock.Deduction) bool {
+	for _, d := range batch {
+		if _, known := s.answers[d.PurchaseID]; !known {
+			return false
+		}
+	}
+	return true
 }
 
 // store keeps what results accept, and appends it to the outbox as one entry.
