@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"flashsale/internal/rediskey"
+	"flashsale/internal/servers/servertest"
 	"flashsale/internal/stock"
 	"flashsale/internal/stock/stocktest"
 )
@@ -32,9 +33,9 @@ func newFixture(t testing.TB, addr, prefix string) fixture {
 	return fixture{New(client, Options{Keys: rediskey.Keys{Prefix: prefix}}), client, hook}
 }
 
+// onReal is a fixture on a real Redis, where there is one.
 func onReal(t testing.TB) fixture {
-	addr, prefix := realRedis(t)
-	f := newFixture(t, addr, prefix)
+	f := newFixture(t, servertest.Redis(t), servertest.Prefix(t))
 	t.Cleanup(func() {
 		if err := f.Purge(context.Background()); err != nil {
 			t.Errorf("purge: %v", err)
