@@ -10,11 +10,16 @@ import (
 	"gorm.io/gorm/clause"
 
 	"flashsale/internal/stock"
+	"flashsale/migrations"
 )
 
-// chunk bounds the rows of an INSERT and the values of an IN: SQLite takes
-// 32,766 values in a statement.
-const chunk = 1000
+// chunk bounds the rows of an INSERT and the values of an IN, so that a batch
+// of any size is a statement that the server takes. SQLite's driver needs time
+// with the square of the values in a statement: small ones are much faster.
+const (
+	chunk       = 1000
+	sqliteChunk = 64
+)
 
 // Settle implements stock.Ledger: one READ COMMITTED transaction.
 //
@@ -96,7 +101,11 @@ func (db *DB) settle(tx *gorm.DB, events []stock.Event) ([]stock.Verdict, error)
 			return nil, err
 		}
 	}
-	return verdicts, insertPurchases(tx, rows)
+	size := chunk
+	if db.dialect == migrations.SQLite {
+		size = sqliteChunk
+	}
+	return verdicts, insertPurchases(tx, rows, size)
 }
 
 // lockSales locks the rows of sales in ID order and returns what is left of each.
@@ -174,8 +183,8 @@ func subtract(tx *gorm.DB, saleID string, units int64) error {
 // insertPurchases is a plain INSERT. IGNORE would drop a row that collides with
 // another purchase's key and call it done. Under the sale's lock nothing can
 // collide; if it does, somebody has inserted without the lock: judge anew.
-func insertPurchases(tx *gorm.DB, rows []purchaseRow) error {
-	for part := range slices.Chunk(rows, chunk) {
+func insertPurchases(tx *gorm.DB, rows []purchaseRow, size int) error {
+	for part := range slices.Chunk(rows, size) {
 		if err := tx.Create(&part).Error; err != nil {
 			if duplicate(err) {
 				return fmt.Errorf("%w: %w", errOvertaken, err)
