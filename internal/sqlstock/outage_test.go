@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"flashsale/internal/servers/servertest"
 	"flashsale/internal/sqlstock"
 	"flashsale/internal/stock"
 )
@@ -37,15 +38,10 @@ func insertSale(t testing.TB, db *sqlstock.DB, id string, units int64) {
 // An API may start while the database is away, and has to see it come, go and
 // come again.
 func TestDatabaseAwayAndBack(t *testing.T) {
-	server, err := newMariaDB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.remove)
-	dsn := server.database(t)
-	server.kill()
+	server := servertest.SQLServer(t)
+	server.Kill()
 
-	db := open(t, dsn, sqlstock.Options{})
+	db := open(t, server.DSN(), sqlstock.Options{})
 	away := func() {
 		t.Helper()
 		_, errSettle := db.Settle(t.Context(), []stock.Event{event("s", 1)})
@@ -61,7 +57,7 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 	}
 	away()
 
-	if err := server.start(); err != nil {
+	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Sale(t.Context(), "s"); !errors.Is(err, sqlstock.ErrSchema) {
@@ -71,10 +67,10 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	insertSale(t, db, "s", 5)
-	server.kill()
+	server.Kill()
 	away()
 
-	if err := server.start(); err != nil {
+	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := db.Settle(t.Context(), []stock.Event{event("s", 1)}); err != nil || got[0] != stock.VerdictPersisted {
@@ -102,8 +98,7 @@ func TestCallerGivesUp(t *testing.T) {
 
 // Another transaction holds the sale for longer than a lock is waited for.
 func TestLockIsWaitedForButNotForEver(t *testing.T) {
-	dsn := mariaDSN(t) + "?innodb_lock_wait_timeout=1"
-	db := migrated(t, dsn, sqlstock.Options{Attempts: 2})
+	db := migrated(t, with(mysqlDSN(t), "innodb_lock_wait_timeout=1"), sqlstock.Options{Attempts: 2})
 	insertSale(t, db, "s", 5)
 
 	tx, err := rawSQL(t, db).Begin()
@@ -134,7 +129,7 @@ func TestLockIsWaitedForButNotForEver(t *testing.T) {
 
 // The transaction that loses a deadlock is begun again.
 func TestDeadlockIsRepeated(t *testing.T) {
-	db := migrated(t, mariaDSN(t), sqlstock.Options{})
+	db := migrated(t, mysqlDSN(t), sqlstock.Options{})
 	for _, id := range []string{"a", "b"} {
 		insertSale(t, db, id, 5)
 	}
@@ -155,7 +150,8 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	}()
 	for waiting, deadline := 0, time.Now().Add(10*time.Second); waiting == 0; {
 		<-time.After(150 * time.Millisecond) // InnoDB renews this table when it was not read for 100 ms
-		const query = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%sales%'"
+		const query = `SELECT COUNT(*) FROM information_schema.innodb_trx AS t JOIN information_schema.processlist AS p
+			ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`
 		if err := raw.QueryRow(query).Scan(&waiting); err != nil || time.Now().After(deadline) {
 			t.Fatal("settling does not wait for the row", err)
 		}
@@ -185,7 +181,7 @@ func TestLostCommitReply(t *testing.T) {
 		return &cutConn{Conn: conn, cut: &cut}, err
 	})
 	t.Cleanup(func() { mysql.DeregisterDialContext("cut") })
-	db := migrated(t, strings.Replace(mariaDSN(t), "tcp(", "cut(", 1), sqlstock.Options{})
+	db := migrated(t, strings.Replace(mysqlDSN(t), "tcp(", "cut(", 1), sqlstock.Options{})
 	insertSale(t, db, "s", 2)
 	events := []stock.Event{event("s", 1), event("s", 2), event("s", 3)}
 

@@ -64,7 +64,7 @@ func TestMigrateGoesOnAfterACrash(t *testing.T) {
 		"removed, still on record": "DROP TABLE purchases",
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := migrated(t, mariaDSN(t), sqlstock.Options{})
+			db := migrated(t, mysqlDSN(t), sqlstock.Options{})
 			for _, statement := range strings.Split(spoil, "; ") {
 				if _, err := rawSQL(t, db).Exec(statement); err != nil {
 					t.Fatal(err)

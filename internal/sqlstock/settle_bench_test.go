@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"flashsale/internal/servers/servertest"
 	"flashsale/internal/sqlstock"
 	"flashsale/internal/stock"
 )
 
 // BenchmarkSettle reports rows/s of one syncer with batches of 500.
 func BenchmarkSettle(b *testing.B) {
-	for name, dsn := range map[string]func(testing.TB) string{"SQLite": sqliteDSN, "MariaDB": mariaDSN} {
+	for name, dsn := range map[string]func(testing.TB) string{"SQLite": sqliteDSN, "server": servertest.SQL} {
 		for _, sales := range []int{1, 20} {
 			b.Run(fmt.Sprintf("%s/sales=%d", name, sales), func(b *testing.B) {
 				db := migrated(b, dsn(b), sqlstock.Options{})
