@@ -60,8 +60,8 @@ func (m members) get(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// read puts a member into a variable. A missing one, null, and a value of
-// another type or out of its range are not read.
+// read puts a member into a variable. A missing one, and a value of another
+// type or out of its range, are not read.
 func (m members) read(name string, into any) bool {
 	value, ok := m.get(name)
 	if !ok {
@@ -82,8 +82,7 @@ func (m members) read(name string, into any) bool {
 	case *uint64:
 		*into, err = strconv.ParseUint(string(value), 10, 64)
 	case *time.Time:
-		ok = value[0] == '"' // null would be no error
-		err = into.UnmarshalJSON(value)
+		err = into.UnmarshalJSON(value) // leaves null at zero, which is no valid time here
 	default:
 		return false
 	}

@@ -38,6 +38,7 @@ type world struct {
 	log       [partitions][]stock.Message
 	committed [partitions]int64
 	settled   map[string]int // times a purchase was stored, not merely known
+	stored    map[string]bool // the messages of what is settled
 	order     map[string][]string
 	dead      []string // reasons, with the messages' values
 	sizes     []int
@@ -51,7 +52,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		settled: map[string]int{}, order: map[string][]string{}, changed: make(chan struct{}),
+		settled: map[string]int{}, stored: map[string]bool{}, order: map[string][]string{}, changed: make(chan struct{}),
 		hook: func(string) fault { return none }, refuse: map[string]bool{}, during: func() {},
 	}
 }
@@ -243,6 +244,7 @@ func (p *process) Settle(ctx context.Context, events []stock.Event) ([]stock.Ver
 				verdicts[i] = stock.VerdictKnown
 			default:
 				p.settled[e.PurchaseID]++
+				p.stored[string(value(e.PurchaseID))] = true
 				p.order[e.SaleID] = append(p.order[e.SaleID], e.PurchaseID)
 				verdicts[i] = stock.VerdictPersisted
 			}
@@ -279,12 +281,7 @@ func (p *process) Commit(ctx context.Context, messages []stock.Message) error {
 }
 
 func (w *world) accountedFor(m stock.Message) bool {
-	for id := range w.settled {
-		if string(m.Value) == string(value(id)) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(w.dead, func(d string) bool {
+	return w.stored[string(m.Value)] || slices.ContainsFunc(w.dead, func(d string) bool {
 		return len(d) > len(m.Value) && d[len(d)-len(m.Value):] == string(m.Value)
 	})
 }
