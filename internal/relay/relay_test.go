@@ -248,7 +248,7 @@ func TestKafkaAway(t *testing.T) {
 		if late := time.Since(back); late > 5*time.Second {
 			t.Errorf("drained %v after Kafka was back", late)
 		}
-		if attempts > 2*600 { // two shards, a second between two attempts at least, but for the first ones
+		if attempts > 3*600 { // of two shards
 			t.Errorf("%d attempts in ten minutes", attempts)
 		}
 		first.stop()

@@ -37,7 +37,7 @@ type world struct {
 	mu        sync.Mutex
 	log       [partitions][]stock.Message
 	committed [partitions]int64
-	settled   map[string]int // times a purchase was stored, not merely known
+	settled   map[string]int  // times a purchase was stored, not merely known
 	stored    map[string]bool // the messages of what is settled
 	order     map[string][]string
 	dead      []string // reasons, with the messages' values
