@@ -93,13 +93,14 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 	cfg := a.config
 	keys := rediskey.Keys{Prefix: cfg.Prefix}
 
-	client, err := newRedis(cfg.RedisAddrs, purchasePool())
+	client, err := newRedis(cfg.RedisAddrs, purchasePool(), cfg.RedisTimeout)
 	if err != nil {
 		return nil, err
 	}
 	a.opened(client)
 	store := redisstock.New(client, redisstock.Options{Keys: keys})
-	built, closers, err := build(client, store, redislock.Options{TTL: cfg.LockTTL, Wait: cfg.LockWait, Keys: lockKeys(keys)}, observed.Locks(a.logger))
+	locks := redislock.Options{TTL: cfg.LockTTL, Wait: cfg.LockWait, PollMin: cfg.PollMin, PollMax: cfg.PollMax, Keys: lockKeys(keys)}
+	built, closers, err := build(client, store, locks, observed.Locks(a.logger))
 	a.opened(closers...)
 	if err != nil {
 		return nil, fmt.Errorf("app: %w", err)
@@ -146,7 +147,7 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 // wireRelay gives the relay Redis connections of its own: its reads wait for
 // entries, and would take those of the purchases.
 func (a *API) wireRelay(keys rediskey.Keys, kafka kafkastock.Options, observed *metrics.Metrics) error {
-	client, err := newRedis(a.config.RedisAddrs, 4*rediskey.Shards)
+	client, err := newRedis(a.config.RedisAddrs, 4*rediskey.Shards, a.config.RedisTimeout)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,14 @@ type Config struct {
 
 	LockTTL  time.Duration // lease of a sale's lock
 	LockWait time.Duration // how long a purchase waits for it
-	Prefix   string        // installation: names the Redis keys and the Kafka topics
+	// PollMin and PollMax bound the pause between two attempts at a lock that is
+	// held; 0: the variant's own. Only a stand-in for Redis needs longer ones.
+	PollMin, PollMax time.Duration
+
+	// RedisTimeout bounds each exchange with Redis; 0: 1.5 s. As above.
+	RedisTimeout time.Duration
+
+	Prefix string // installation: names the Redis keys and the Kafka topics
 
 	ShutdownTimeout time.Duration // for requests in progress, and then the relay, at the end
 

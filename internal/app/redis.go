@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -22,7 +23,8 @@ const (
 // newRedis connects at the first command. Clients never repeat a command by
 // themselves: whoever sends one knows whether that is harmless, and has to see
 // the first error, not the last.
-func newRedis(addrs []string, pool int) (redis.UniversalClient, error) {
+// timeout bounds an exchange and the wait for a connection; 0 = redisTimeout.
+func newRedis(addrs []string, pool int, timeout time.Duration) (redis.UniversalClient, error) {
 	quietRedis()
 	o := &redis.UniversalOptions{Addrs: addrs}
 	if len(addrs) == 1 && strings.Contains(addrs[0], "://") {
@@ -33,7 +35,8 @@ func newRedis(addrs []string, pool int) (redis.UniversalClient, error) {
 		o.Addrs, o.Username, o.Password, o.DB, o.TLSConfig = []string{u.Addr}, u.Username, u.Password, u.DB, u.TLSConfig
 	}
 	o.MaxRetries, o.DialerRetries, o.MaxRedirects = -1, 1, 3
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = redisDialTimeout, redisTimeout, redisTimeout, redisTimeout
+	timeout = cmp.Or(timeout, redisTimeout)
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = redisDialTimeout, timeout, timeout, timeout
 	o.ContextTimeoutEnabled = true
 	o.PoolSize = pool
 	o.DisableIdentity = true

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"flashsale/internal/stock"
+)
+
+// Preloaded says what became of each sale that was to be loaded, by ID.
+type Preloaded struct {
+	Loaded []string `json:"loaded"` // sellable from now on
+	There  []string `json:"there"`  // were sellable already, nothing changed
+	Closed []string `json:"closed"` // closed or over: not loaded
+}
+
+// ErrBegun is a sale that has sold units and is missing in Redis. Loading it
+// would sell them again.
+var ErrBegun = errors.New("app: the sale has begun and is missing in Redis; loading its whole stock would sell units twice")
+
+// Preload makes sales sellable: in the ledger first, so that nothing is ever
+// sold of a sale that the ledger doesn't know, then in Redis. Every sale is
+// looked at before the first is written; after an error of the stores, repeating
+// it completes what was begun.
+func (i *Installation) Preload(ctx context.Context, sales []stock.Sale) (Preloaded, error) {
+	var wrong []error
+	for _, sale := range sales {
+		switch record, err := i.ledger.Sale(ctx, sale.ID); {
+		case errors.Is(err, stock.ErrSaleNotFound):
+		case err != nil:
+			return Preloaded{}, err
+		case !record.SameTerms(sale):
+			wrong = append(wrong, fmt.Errorf("%s: %w", sale.ID, stock.ErrSaleExists))
+		default:
+			if err := i.loadable(ctx, record); err != nil {
+				wrong = append(wrong, err)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return Preloaded{}, errors.Join(wrong...)
+	}
+	for _, sale := range sales {
+		if err := i.ledger.InsertSale(ctx, sale); err != nil {
+			return Preloaded{}, err
+		}
+	}
+	done := Preloaded{Loaded: []string{}, There: []string{}, Closed: []string{}}
+	for _, sale := range sales {
+		record, err := i.ledger.Sale(ctx, sale.ID)
+		if err != nil {
+			return done, err
+		}
+		if err := i.load(ctx, record, &done); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// PreloadFromLedger makes every sale sellable that the ledger has and that is
+// not over. A sale that can't be loaded doesn't keep the others back; the error
+// names each.
+func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error) {
+	const page = 500
+	done := Preloaded{Loaded: []string{}, There: []string{}, Closed: []string{}}
+	var wrong []error
+	for after := ""; ; {
+		records, err := i.ledger.Sales(ctx, after, page)
+		if err != nil {
+			return done, err
+		}
+		for _, record := range records {
+			after = record.ID
+			err := i.load(ctx, record, &done)
+			switch {
+			case err == nil:
+			case errors.Is(err, ErrBegun), errors.Is(err, stock.ErrSaleExists):
+				wrong = append(wrong, err)
+			default:
+				return done, errors.Join(append(wrong, err)...)
+			}
+		}
+		if len(records) < page {
+			return done, errors.Join(wrong...)
+		}
+	}
+}
+
+// load brings one sale of the ledger into Redis and notes in done what it did.
+func (i *Installation) load(ctx context.Context, record stock.SaleRecord, done *Preloaded) error {
+	_, err := i.counter.Snapshot(ctx, record.ID)
+	switch {
+	case err == nil:
+		if err := i.counter.Preload(ctx, record.Sale); err != nil { // changes nothing, but compares the terms
+			return err
+		}
+		done.There = append(done.There, record.ID)
+		return nil
+	case !errors.Is(err, stock.ErrSaleNotFound):
+		return err
+	case record.StateAt(i.now(), !record.ClosedAt.IsZero()) == stock.StateClosed:
+		done.Closed = append(done.Closed, record.ID)
+		return nil
+	}
+	if err := i.unsold(ctx, record); err != nil {
+		return err
+	}
+	if err := i.counter.Preload(ctx, record.Sale); err != nil {
+		return err
+	}
+	done.Loaded = append(done.Loaded, record.ID)
+	return nil
+}
+
+// loadable is load's verdict without its doing.
+func (i *Installation) loadable(ctx context.Context, record stock.SaleRecord) error {
+	_, err := i.counter.Snapshot(ctx, record.ID)
+	if errors.Is(err, stock.ErrSaleNotFound) && record.StateAt(i.now(), !record.ClosedAt.IsZero()) != stock.StateClosed {
+		return i.unsold(ctx, record)
+	}
+	if errors.Is(err, stock.ErrSaleNotFound) {
+		return nil
+	}
+	return err
+}
+
+// unsold makes sure that the ledger has no purchase of a sale.
+func (i *Installation) unsold(ctx context.Context, record stock.SaleRecord) error {
+	totals, err := i.ledger.Totals(ctx, record.ID)
+	if err != nil {
+		return err
+	}
+	if totals.Rows > 0 || record.Remaining != record.Stock {
+		return fmt.Errorf("%s: %w", record.ID, ErrBegun)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"flashsale/internal/audit"
+	"flashsale/internal/servers"
+	"flashsale/internal/stock"
+)
+
+// open is an installation on stand-ins, with a schema.
+func open(t *testing.T) *Installation {
+	t.Helper()
+	redis, sql := servers.EmbeddedRedis(), servers.SQLite(filepath.Join(t.TempDir(), "flashsale.db"))
+	for _, server := range []servers.Server{redis, sql} {
+		if err := server.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Stop(context.Background()) })
+	}
+	i, err := OpenInstallation(Config{RedisAddrs: []string{redis.Addr()}, MySQLDSN: sql.DSN(), Prefix: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { i.Close() })
+	if err := i.MigrateSchema(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func offer(id string) stock.Sale {
+	return stock.Sale{ID: id, ItemID: id, Title: id, PriceCents: 100, Stock: 10, PerUserLimit: 1, Variant: "atomic", Fencing: true}
+}
+
+func sell(t *testing.T, i *Installation, saleID string) stock.Deduction {
+	t.Helper()
+	d := stock.Deduction{PurchaseID: stock.PurchaseID(saleID, "u", "k"), SaleID: saleID, ItemID: saleID, UserID: "u", Quantity: 1, PriceCents: 100, Variant: "atomic", At: time.Now().UTC()}
+	results, err := i.counter.Atomic().Deduct(t.Context(), 0, []stock.Deduction{d})
+	if err != nil || results[0].Err != nil {
+		t.Fatal(err, results)
+	}
+	return d
+}
+
+func TestPreload(t *testing.T) {
+	i, ctx := open(t), t.Context()
+	sales := []stock.Sale{offer("a"), offer("b")}
+	done, err := i.Preload(ctx, sales)
+	if err != nil || !slices.Equal(done.Loaded, []string{"a", "b"}) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	sell(t, i, "a")
+	done, err = i.Preload(ctx, append(sales, offer("c")))
+	if err != nil || !slices.Equal(done.There, []string{"a", "b"}) || !slices.Equal(done.Loaded, []string{"c"}) {
+		t.Errorf("again: %+v, %v", done, err)
+	}
+	if a, err := i.Audit(ctx, "a", audit.Options{}); err != nil || a.Remaining != 9 {
+		t.Errorf("preloading again changed what was sold: %+v, %v", a, err)
+	}
+}
+
+func TestPreloadWithOtherTermsLoadsNothing(t *testing.T) {
+	i, ctx := open(t), t.Context()
+	if _, err := i.Preload(ctx, []stock.Sale{offer("b")}); err != nil {
+		t.Fatal(err)
+	}
+	other := offer("b")
+	other.Stock = 11
+	if _, err := i.Preload(ctx, []stock.Sale{offer("a"), other}); !errors.Is(err, stock.ErrSaleExists) {
+		t.Fatalf("error %v", err)
+	}
+	if _, err := i.ledger.Sale(ctx, "a"); !errors.Is(err, stock.ErrSaleNotFound) {
+		t.Errorf("a sale of the refused catalogue was loaded: %v", err)
+	}
+}
+
+// Redis lost its data: what stands in SQL comes back, but for a sale that has
+// sold something, whose whole stock would be sold again.
+func TestPreloadFromLedger(t *testing.T) {
+	i, ctx := open(t), t.Context()
+	over := offer("over")
+	over.EndsAt = time.Now().Add(-time.Hour)
+	if _, err := i.Preload(ctx, []stock.Sale{offer("begun"), offer("closed"), offer("new"), over}); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.ledger.CloseSale(ctx, "closed", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	event := sell(t, i, "begun").Event(0)
+	if _, err := i.ledger.Settle(ctx, []stock.Event{event}); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.counter.Purge(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	done, err := i.PreloadFromLedger(ctx)
+	if !errors.Is(err, ErrBegun) {
+		t.Errorf("error %v", err)
+	}
+	if !slices.Equal(done.Loaded, []string{"new"}) || !slices.Equal(done.Closed, []string{"closed", "over"}) || len(done.There) != 0 {
+		t.Errorf("%+v", done)
+	}
+	if snapshot, err := i.counter.Snapshot(ctx, "new"); err != nil || snapshot.Remaining != 10 {
+		t.Errorf("%+v, %v", snapshot, err)
+	}
+	if _, err := i.counter.Snapshot(ctx, "begun"); !errors.Is(err, stock.ErrSaleNotFound) {
+		t.Errorf("the sale that has begun was loaded: %v", err)
+	}
+	if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}); !errors.Is(err, ErrBegun) {
+		t.Errorf("from a catalogue: %v", err)
+	}
+}
