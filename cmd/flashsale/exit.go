@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFault       = 1 // it ran, and something is wrong
+	exitUsage       = 2 // it did not run: wrong flags or arguments
+	exitInterrupted = 130
+)
+
+// usageError is about how the program was called.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(format string, values ...any) error {
+	return usageError{fmt.Errorf(format, values...)}
+}
+
+// faultsError is what a check found; there is nothing wrong with the check.
+type faultsError []string
+
+func (e faultsError) Error() string { return strings.Join(e, "\n") }
+
+// faults is nil when there are none.
+func faults(list []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return faultsError(list)
+}
+
+// report says what went wrong and returns the exit code.
+func report(err error, stderr io.Writer) int {
+	var wrongUsage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &wrongUsage):
+		fmt.Fprintf(stderr, "flashsale: %v\n", err)
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "flashsale: interrupted")
+		return exitInterrupted
+	default:
+		fmt.Fprintf(stderr, "flashsale: %v\n", err)
+		return exitFault
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"flashsale/internal/app"
+	"flashsale/internal/catalogue"
+	"flashsale/internal/stock"
+)
+
+func (p *program) preloadCommand() *cobra.Command {
+	var o installation
+	var fromDB, asJSON bool
+	c := &cobra.Command{
+		Use:   "preload FILE.csv | --from-db",
+		Short: "Load a catalogue into SQL and Redis, or what stands in SQL into Redis",
+		Long: `Load a catalogue of sales into SQL, then into Redis. The file is CSV in UTF-8 with
+a header, its columns in any order:
+
+  item_id, title, price (such as 19.90), stock, per_user_limit, variant,
+  starts_at, ends_at (RFC 3339 with zone, or empty), sale_id (may be left out:
+  the item's)
+
+Nothing is loaded unless every line is good. With --from-db the sales are those
+that stand in SQL. Loading again what is loaded changes nothing.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if fromDB {
+				return arguments()(c, args)
+			}
+			return arguments("FILE.csv (or --from-db)")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := o.config(p.getenv)
+			if err != nil {
+				return err
+			}
+			var sales []stock.Sale
+			if !fromDB {
+				if sales, err = readCatalogue(args[0]); err != nil {
+					return err
+				}
+			}
+			return p.preload(c.Context(), cfg, sales, fromDB, asJSON)
+		},
+	}
+	o.addFlags(c.Flags())
+	c.Flags().BoolVar(&fromDB, "from-db", false, "load what stands in SQL into Redis")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	return c
+}
+
+func readCatalogue(name string) ([]stock.Sale, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer file.Close()
+	sales, err := catalogue.Parse(file, app.Variants())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return sales, nil
+}
+
+func (p *program) preload(ctx context.Context, cfg app.Config, sales []stock.Sale, fromDB, asJSON bool) error {
+	tools, err := app.OpenInstallation(cfg)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	var done app.Preloaded
+	if fromDB {
+		done, err = tools.PreloadFromLedger(ctx)
+	} else {
+		done, err = tools.Preload(ctx, sales)
+	}
+	if asJSON {
+		if printErr := p.printJSON(done); printErr != nil {
+			return printErr
+		}
+		return err
+	}
+	for _, part := range []struct {
+		what string
+		ids  []string
+	}{{"loaded", done.Loaded}, {"there already", done.There}, {"closed, not loaded", done.Closed}} {
+		if len(part.ids) > 0 {
+			p.say("%d %s: %s", len(part.ids), part.what, strings.Join(part.ids, ", "))
+		}
+	}
+	if err == nil && len(done.Loaded)+len(done.There)+len(done.Closed) == 0 {
+		p.say("no sale to load")
+	}
+	return err
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"flashsale/deploy"
+	"flashsale/internal/app"
+	"flashsale/internal/catalogue"
+	"flashsale/internal/servers"
+	"flashsale/internal/stock"
+)
+
+const (
+	startTimeout = 60 * time.Second
+	closeTimeout = 30 * time.Second
+
+	// The stand-in for Redis runs a script a tenth as fast: with the usual 5 to
+	// 15 ms, a crowd that polls for a lock leaves its holder no turn, and on a
+	// busy machine a turn takes longer than a Redis may take to answer.
+	standInPollMin = 100 * time.Millisecond
+	standInPollMax = 300 * time.Millisecond
+	standInTimeout = 10 * time.Second
+)
+
+// stackOptions are the flags that demo and up share. An empty server is a
+// stand-in within this process.
+type stackOptions struct {
+	redis, kafka, mysql string
+	listen              string
+}
+
+func (o *stackOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.redis, "redis", "", "Redis to use instead of the stand-in, host:port, several separated by commas")
+	f.StringVar(&o.kafka, "kafka", "", "Kafka to use instead of the stand-in, host:port, several separated by commas")
+	f.StringVar(&o.mysql, "mysql", "", "MySQL to use instead of the stand-in, user:password@tcp(host:port)/database")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of the API; when it is busy, a free port is taken")
+}
+
+// check refuses what API and syncer would refuse, but for a form of address that
+// can't be told from several.
+func (o stackOptions) check() error {
+	if strings.Contains(o.redis, "//") {
+		return usage("--redis=%q is not allowed: want host:port, several with commas", o.redis)
+	}
+	if _, _, err := net.SplitHostPort(o.listen); err != nil {
+		return usage("--listen=%q is not allowed: want host:port; port 0 is a free one", o.listen)
+	}
+	_, err := installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql}.config(func(string) string { return "" })
+	return err
+}
+
+// stack is a whole installation in this process.
+type stack struct {
+	url        string
+	adminToken string
+
+	redis, kafka servers.Server
+	sql          servers.Database
+	config       app.Config
+	tools        *app.Installation
+	listening    string // what is to be said about the address
+	sales        []stock.Sale
+	salePrefix   string   // of every sale, when they stand in a database that was given
+	made         []string // sale IDs that may stand in the database
+	dir          string
+
+	stopAll context.CancelFunc
+	running []*component
+	failed  chan error // the first component that ended by itself
+	logger  *slog.Logger
+}
+
+// component is the API or the syncer.
+type component struct {
+	name string
+	done chan error
+}
+
+// startStack brings everything up, or nothing.
+func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack, err error) {
+	name := strings.ToLower(rand.Text())[:8]
+	s := &stack{
+		adminToken: strings.ToLower(rand.Text()),
+		failed:     make(chan error, 2),
+		logger:     slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+	defer func() {
+		if err != nil {
+			err = s.closeAfter(err)
+		}
+	}()
+	start, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	if s.dir, err = os.MkdirTemp("", "flashsale-demo-"); err != nil {
+		return nil, err
+	}
+	s.redis, s.kafka, s.sql = servers.EmbeddedRedis(), servers.EmbeddedKafka(filepath.Join(s.dir, "kafka")), servers.SQLite(filepath.Join(s.dir, "flashsale.db"))
+	if o.redis != "" {
+		s.redis = servers.Given(servers.RedisName, o.redis)
+	}
+	if o.kafka != "" {
+		s.kafka = servers.Given(servers.KafkaName, o.kafka)
+	}
+	if o.mysql != "" {
+		s.sql = servers.GivenSQL(o.mysql)
+		s.salePrefix = "demo-" + name + "-"
+	}
+	for _, server := range s.servers() {
+		if err := server.Start(start); err != nil {
+			return nil, err
+		}
+	}
+
+	s.config = app.Config{
+		Prefix:       "fs-demo-" + name,
+		RedisAddrs:   strings.Split(s.redis.Addr(), ","),
+		KafkaBrokers: strings.Split(s.kafka.Addr(), ","),
+		MySQLDSN:     s.sql.DSN(),
+		AdminToken:   s.adminToken,
+	}
+	if !s.redis.Real() {
+		s.config.PollMin, s.config.PollMax, s.config.RedisTimeout = standInPollMin, standInPollMax, standInTimeout
+	}
+	if s.config.Listen, s.listening, err = freeListen(o.listen); err != nil {
+		return nil, err
+	}
+	if s.tools, err = app.OpenInstallation(s.config); err != nil {
+		return nil, err
+	}
+	if err := s.tools.MigrateSchema(start); err != nil {
+		return nil, err
+	}
+	if err := s.tools.MigrateTopics(start); err != nil {
+		return nil, err
+	}
+	if err := s.preload(start); err != nil {
+		return nil, err
+	}
+	return s, s.run(ctx, start)
+}
+
+func (s *stack) servers() []servers.Server { return []servers.Server{s.redis, s.kafka, s.sql} }
+
+// preload loads the delivered catalogue, under names of its own.
+func (s *stack) preload(ctx context.Context) error {
+	sales, err := catalogue.Parse(bytes.NewReader(deploy.Catalogue), app.Variants())
+	if err != nil {
+		return err
+	}
+	for i := range sales {
+		sales[i].ID = s.saleID(sales[i].ID)
+	}
+	s.sales = sales
+	_, err = s.tools.Preload(ctx, sales)
+	return err
+}
+
+// saleID names a sale of this stack, and remembers that it is to be removed.
+func (s *stack) saleID(name string) string {
+	id := s.salePrefix + name
+	s.made = append(s.made, id)
+	return id
+}
+
+// run starts the API, with its relay, and the syncer.
+func (s *stack) run(ctx, start context.Context) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // closeAfter ends it, after the demo has ended
+	s.stopAll = stop
+	api, err := app.NewAPI(start, s.config, s.logger)
+	if err != nil {
+		return err
+	}
+	s.start(running, "api", api.Run)
+	syncer, err := app.NewSyncer(start, s.config, s.logger)
+	if err != nil {
+		return err
+	}
+	s.start(running, "syncer", syncer.Run)
+	s.url = "http://" + api.Addr()
+	return nil
+}
+
+func (s *stack) start(ctx context.Context, name string, run func(context.Context) error) {
+	c := &component{name: name, done: make(chan error, 1)}
+	s.running = append(s.running, c)
+	go func() {
+		err := run(ctx)
+		if ctx.Err() == nil {
+			s.failed <- fmt.Errorf("%s ended: %w", name, cmpErr(err))
+		}
+		c.done <- err
+	}()
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errors.New("without a reason")
+	}
+	return err
+}
+
+// cause is why a measurement failed: the component that ended, if one did.
+func (s *stack) cause(err error) error {
+	select {
+	case ended := <-s.failed:
+		return ended
+	default:
+		return err
+	}
+}
+
+// closeAfter stops everything and removes what the demo made on servers that it
+// was given. It is not hurried by a context that ended: that is when it is
+// called. Its result holds err and what went wrong here.
+func (s *stack) closeAfter(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	errs := []error{err}
+	if s.stopAll != nil {
+		s.stopAll()
+	}
+	for _, c := range s.running {
+		select {
+		case err := <-c.done:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				errs = append(errs, fmt.Errorf("stop the %s: %w", c.name, err))
+			}
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("the %s did not stop", c.name))
+		}
+	}
+	if s.tools != nil {
+		errs = append(errs, s.remove(ctx), s.tools.Close())
+	}
+	for _, server := range s.servers() {
+		if server != nil {
+			errs = append(errs, server.Stop(ctx))
+		}
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes what was made on servers that are somebody else's. Stand-ins go
+// as a whole.
+func (s *stack) remove(ctx context.Context) error {
+	if len(s.given()) == 0 {
+		return nil
+	}
+	return s.tools.Remove(ctx, s.made)
+}
+
+// freeListen returns an address that can be listened on: the wanted one, or a
+// free port beside it and a word about that.
+func freeListen(wanted string) (addr, remark string, err error) {
+	listener, err := net.Listen("tcp", wanted)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		host, _, splitErr := net.SplitHostPort(wanted)
+		if splitErr != nil {
+			return "", "", splitErr
+		}
+		remark = " (" + wanted + " is busy)"
+		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("--listen: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().String(), remark, nil
+}
