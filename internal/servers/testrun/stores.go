@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"flashsale/internal/servers"
+	"flashsale/internal/servers/servertest"
+)
+
+// store is one server of the run.
+type store struct {
+	name, env string
+	available func() error
+	open      func(dir string) servers.Server
+	packages  []string // Debian's
+	fetch     func(context.Context) error
+
+	server servers.Server // nil: stand-ins
+	why    error          // there is no real one
+}
+
+func storesOfARun() []*store {
+	return []*store{
+		{
+			name: servers.RedisName, env: servertest.EnvRedis, packages: []string{"redis-server"},
+			available: servers.RedisAvailable, open: servers.Redis,
+		},
+		{
+			name: servers.SQLName, env: servertest.EnvSQL, packages: []string{"mariadb-server"},
+			available: servers.MariaDBAvailable,
+			open:      func(dir string) servers.Server { return servers.MariaDB(dir) },
+		},
+		{
+			name: servers.KafkaName, env: servertest.EnvKafka, packages: []string{"default-jre-headless", "maven"},
+			available: servers.KafkaAvailable, open: servers.Kafka, fetch: servers.FetchKafka,
+		},
+	}
+}
+
+// bringUp starts what is there, after it has installed what may be installed.
+func bringUp(ctx context.Context, dir string, stdout io.Writer) []*store {
+	stores := storesOfARun()
+	begin := time.Now()
+	install(ctx, stdout, stores)
+	var all sync.WaitGroup
+	for _, s := range stores {
+		all.Go(func() {
+			if s.why = s.available(); s.why != nil {
+				return
+			}
+			server := s.open(filepath.Join(dir, s.name))
+			if s.why = server.Start(ctx); s.why == nil {
+				s.server = server
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range stores {
+		if s.server != nil {
+			fmt.Fprintf(stdout, "testrun: %-5s %s at %s\n", s.name, s.server.Version(), s.server.Addr())
+			continue
+		}
+		fmt.Fprintf(stdout, "testrun: %-5s NO REAL SERVER, tests get a stand-in: %v\n", s.name, s.why)
+		if s.available() != nil {
+			fmt.Fprintf(stdout, "testrun: %-5s this installs it: make deps\n", s.name)
+		}
+	}
+	fmt.Fprintf(stdout, "testrun: servers ready after %v\n", time.Since(begin).Round(10*time.Millisecond))
+	return stores
+}
+
+// value is what the tests find in the environment.
+func (s *store) value() string {
+	if s.server == nil {
+		return servertest.Embedded
+	}
+	if database, ok := s.server.(servers.Database); ok {
+		return database.DSN()
+	}
+	return s.server.Addr()
+}
+
+// firstLine keeps a log out of a summary.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
