@@ -75,7 +75,7 @@ func TestGoodValues(t *testing.T) {
 	for variable, values := range map[string][]string{
 		"LISTEN":        {":8080", "[::1]:0", "localhost:1"},
 		"ADMIN_LISTEN":  {"off", ":0"},
-		"REDIS_ADDRS":   {"a:1", "a:1, b:2", "redis://u:p@h:1/2", "rediss://h:1"},
+		"REDIS_ADDRS":   {"a:1", "redis:6379", "a:1, b:2", "redis://u:p@h:1/2", "rediss://h:1"},
 		"MYSQL_DSN":     {"u:p@tcp(h:1)/db?parseTime=true", "u@unix(/run/x.sock)/db"},
 		"KAFKA_BROKERS": {"a:1,b:2"},
 	} {

@@ -129,7 +129,7 @@ func isPort(v string, least int) bool {
 
 func isRedis(addrs []string) bool {
 	if len(addrs) == 1 {
-		if u, err := url.Parse(addrs[0]); err == nil && (u.Scheme == "redis" || u.Scheme == "rediss") {
+		if u, err := url.Parse(addrs[0]); err == nil && (u.Scheme == "redis" || u.Scheme == "rediss") && u.Opaque == "" {
 			return u.Host != ""
 		}
 	}

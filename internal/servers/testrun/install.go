@@ -9,9 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
-
-	"flashsale/internal/servers/child"
 )
 
 const installTimeout = 5 * time.Minute
@@ -88,9 +87,13 @@ func aptInstall(ctx context.Context, stdout io.Writer, packages []string) error 
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
 	var output strings.Builder
-	cmd := exec.Command(args[0], args[1:]...)
+	// Not in a process group of its own: sudo asks at the terminal. And asked
+	// to end, not killed: dpkg would leave half a package.
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &output, &output
-	if err := child.Run(ctx, cmd); err != nil {
+	if err := cmd.Run(); err != nil {
 		text := output.String()
 		return fmt.Errorf("%w\n%s", err, strings.TrimSpace(text[max(0, len(text)-2000):]))
 	}
