@@ -48,7 +48,7 @@ func config(t testing.TB, redis string, brokers []string, dsn string) Config {
 	}
 }
 
-func migrate(t testing.TB, cfg Config) {
+func migrateSchema(t testing.TB, cfg Config) {
 	t.Helper()
 	db, err := sqlstock.Open(cfg.MySQLDSN, sqlstock.Options{})
 	if err != nil {
@@ -58,6 +58,11 @@ func migrate(t testing.TB, cfg Config) {
 	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func migrate(t testing.TB, cfg Config) {
+	t.Helper()
+	migrateSchema(t, cfg)
 	kafka := kafkastock.Options{Brokers: cfg.KafkaBrokers, Topics: kafkastock.Names(cfg.Prefix)}
 	if err := kafkastock.EnsureTopics(t.Context(), kafka); err != nil {
 		t.Fatal(err)
@@ -65,7 +70,12 @@ func migrate(t testing.TB, cfg Config) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		if err := kafkastock.DeleteTopics(ctx, kafka); err != nil {
+		err := kafkastock.DeleteTopics(ctx, kafka)
+		for err != nil && ctx.Err() == nil { // a killed syncer is a member for some seconds
+			time.Sleep(200 * time.Millisecond)
+			err = kafkastock.DeleteTopics(ctx, kafka)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})

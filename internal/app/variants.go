@@ -2,7 +2,6 @@ package app
 
 import (
 	"io"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,12 +36,6 @@ func Variants() []string {
 		names[i] = v.name
 	}
 	return names
-}
-
-// Unsafe reports whether a variant is there to show how it fails.
-func Unsafe(variant string) bool {
-	i := slices.Index(Variants(), variant)
-	return i >= 0 && variants[i].locker == nil && !variants[i].atomic
 }
 
 // build makes every variant, its locks observed. The closers are the locks'.
