@@ -192,7 +192,7 @@ func TestSignals(t *testing.T) {
 // waitForLock returns once somebody holds a sale's lock.
 func waitForLock(t testing.TB, cfg Config, saleID string) {
 	t.Helper()
-	client, err := newRedis(cfg.RedisAddrs, 1)
+	client, err := newRedis(cfg.RedisAddrs, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
