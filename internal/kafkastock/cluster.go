@@ -118,14 +118,22 @@ func (c *cluster) partitions(ctx context.Context, topic string) (int, error) {
 		switch {
 		case t.Name != topic:
 		case errors.Is(t.Error, kafka.UnknownTopicOrPartition):
-			return 0, fmt.Errorf("topic %s does not exist (flashsale migrate creates it): %w", topic, t.Error)
+			return 0, noTopic(topic)
 		case t.Error != nil:
 			return 0, fmt.Errorf("topic %s: %w", topic, t.Error)
 		case len(t.Partitions) > 0:
 			return len(t.Partitions), nil
 		}
 	}
-	return 0, fmt.Errorf("topic %s does not exist (flashsale migrate creates it)", topic)
+	return 0, noTopic(topic)
+}
+
+// ErrNoTopic says that Kafka answers, but has not got a topic of the
+// installation. It comes wrapped together with stock.ErrUnavailable.
+var ErrNoTopic = fmt.Errorf("kafkastock: topic does not exist: %w", kafka.UnknownTopicOrPartition)
+
+func noTopic(name string) error {
+	return fmt.Errorf("%w: %s (flashsale migrate creates it)", ErrNoTopic, name)
 }
 
 // bounded is ctx with the timeout of one exchange.

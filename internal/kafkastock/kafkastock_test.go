@@ -1,9 +1,11 @@
 package kafkastock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -175,7 +177,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 func TestTopicsAreCreatedOnceAndRemoved(t *testing.T) {
 	eachBroker(t, func(t *testing.T, brokers []string) {
 		o := options(t, brokers)
-		if err := kafkastock.Ping(t.Context(), o); !errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), "does not exist") {
+		if err := kafkastock.Ping(t.Context(), o); !errors.Is(err, stock.ErrUnavailable) || !errors.Is(err, kafkastock.ErrNoTopic) {
 			t.Fatalf("ping without topics: %v", err)
 		}
 		for range 2 {
@@ -243,6 +245,26 @@ func TestOrderOfASaleIsKeptAndCommittedMessagesDoNotComeAgain(t *testing.T) {
 		}
 		if lag, err := second.Lag(t.Context()); err != nil || lag != 0 {
 			t.Fatalf("lag %d, %v; want 0", lag, err)
+		}
+	})
+}
+
+// Together the messages are more than a broker takes in one request.
+func TestLargeMessagesAreSentApart(t *testing.T) {
+	eachBroker(t, func(t *testing.T, brokers []string) {
+		o := installation(t, brokers)
+		random := rand.NewChaCha8([32]byte{})
+		messages := make([]stock.Message, 4)
+		for i := range messages {
+			value := make([]byte, 400<<10)
+			random.Read(value)
+			messages[i] = stock.Message{Key: "sale-1", Value: value}
+		}
+		publish(t, publisher(t, o), messages)
+		for i, got := range fetch(t, source(t, o), len(messages)) {
+			if !bytes.Equal(got.Value, messages[i].Value) {
+				t.Errorf("message %d is another one", i)
+			}
 		}
 	})
 }
@@ -376,7 +398,7 @@ func TestMissingTopicIsSaidAndHeals(t *testing.T) {
 		p, s := publisher(t, o), source(t, o)
 		_, fetchErr := s.Fetch(t.Context(), 1, time.Millisecond)
 		for _, err := range []error{p.Publish(t.Context(), batch(1, 0, 1)), fetchErr} {
-			if !errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), "flashsale migrate") {
+			if !errors.Is(err, stock.ErrUnavailable) || !errors.Is(err, kafkastock.ErrNoTopic) || !strings.Contains(err.Error(), "flashsale migrate") {
 				t.Errorf("%v", err)
 			}
 		}

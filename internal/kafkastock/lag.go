@@ -52,7 +52,7 @@ func (c *cluster) lag(ctx context.Context) (int64, error) {
 	}
 	var lag int64
 	for _, p := range offsets.Topics[topic] {
-		lag += p.LastOffset - max(p.FirstOffset, done[p.Partition])
+		lag += max(0, p.LastOffset-max(p.FirstOffset, done[p.Partition]))
 		failures = append(failures, p.Error)
 	}
 	return lag, errors.Join(failures...)
