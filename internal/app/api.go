@@ -54,8 +54,9 @@ type API struct {
 // there is no API. Run must be called, or Close.
 func NewAPI(ctx context.Context, cfg Config, logger *slog.Logger) (_ *API, err error) {
 	cfg = cfg.withDefaults()
-	if cfg.AdminToken == "" {
-		return nil, errors.New("app: the API needs an admin token")
+	if err := wants("API", map[string]bool{"Listen": cfg.Listen != "", "RedisAddrs": len(cfg.RedisAddrs) > 0, "KafkaBrokers": len(cfg.KafkaBrokers) > 0,
+		"MySQLDSN": cfg.MySQLDSN != "", "AdminToken": cfg.AdminToken != ""}); err != nil {
+		return nil, err
 	}
 	a := &API{config: cfg, logger: logger}
 	a.drain, a.endWaits = context.WithCancel(context.Background())

@@ -1,15 +1,18 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"flashsale/internal/rediskey"
 )
 
-// Config is what the API and the syncer can be told. The zero value of a field
-// stands for its default, but for Listen and AdminListen, where it is "do not
-// listen"; see [ParseConfig] for the variables that set them.
+// Config is what the API and the syncer can be told; [ParseConfig] reads it
+// from variables and flags. Addresses and the token are needed by the program
+// that uses them; the zero value of the rest stands for its default.
 type Config struct {
 	Listen      string // host:port of the HTTP interface; port 0 is a free one
 	AdminListen string // host:port of metrics and pprof; empty: none
@@ -35,6 +38,21 @@ type Config struct {
 
 	LogFormat string // json or text
 	LogLevel  slog.Level
+}
+
+// wants is the error of what c lacks, by the name of each needed value.
+func wants(program string, needed map[string]bool) error {
+	var missing []string
+	for name, there := range needed {
+		if !there {
+			missing = append(missing, name)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("app: the %s needs %s", program, strings.Join(missing, ", "))
 }
 
 func (c Config) withDefaults() Config {

@@ -160,6 +160,15 @@ func TestUnfitServersAreRefused(t *testing.T) {
 	startSyncer(t, cfg)
 }
 
+func TestMissingConfig(t *testing.T) {
+	if _, err := NewAPI(t.Context(), Config{}, discard()); err == nil || !strings.Contains(err.Error(), "AdminToken, KafkaBrokers, Listen, MySQLDSN, RedisAddrs") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := NewSyncer(t.Context(), Config{}, discard()); err == nil || !strings.Contains(err.Error(), "KafkaBrokers, MySQLDSN") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBusyPortIsRefused(t *testing.T) {
 	cfg := embedded(t)
 	migrate(t, cfg)

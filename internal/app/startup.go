@@ -8,8 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-
+	"flashsale/internal/kafkastock"
 	"flashsale/internal/sqlstock"
 )
 
@@ -44,7 +43,7 @@ func look(ctx context.Context, logger *slog.Logger, dependencies ...dependency) 
 		case err == nil:
 		case errors.Is(err, sqlstock.ErrSchema):
 			unfit = append(unfit, fmt.Errorf("app: %w", err))
-		case errors.Is(err, kafka.UnknownTopicOrPartition):
+		case errors.Is(err, kafkastock.ErrNoTopic):
 			unfit = append(unfit, fmt.Errorf("app: Kafka lacks a topic: run `flashsale migrate`: %w", err))
 		default:
 			logger.Warn("a server is away, going on without it", "server", d.name, "error", err)

@@ -27,6 +27,9 @@ type Syncer struct {
 // there is no Syncer. Run must be called, or Close.
 func NewSyncer(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Syncer, err error) {
 	cfg = cfg.withDefaults()
+	if err := wants("syncer", map[string]bool{"KafkaBrokers": len(cfg.KafkaBrokers) > 0, "MySQLDSN": cfg.MySQLDSN != ""}); err != nil {
+		return nil, err
+	}
 	s := &Syncer{logger: logger}
 	defer func() {
 		if err != nil {
