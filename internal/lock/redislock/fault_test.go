@@ -65,14 +65,19 @@ func acquire(t testing.TB, locker lock.Locker) lock.Lease {
 
 func TestLostReplyOfTheGrantLooksLikeContention(t *testing.T) {
 	each(t, func(t *testing.T, rig *rig) {
-		locker, f := rig.flaky(t, Options{}, acquireScript, first(2, replyLost))
+		granted := ""
+		locker, f := rig.flaky(t, Options{}, acquireScript, func(ctx context.Context, nth int) fault {
+			if nth == 2 {
+				granted = rig.redis.Get(ctx, fenceKey).Val()
+			}
+			return first(2, replyLost)(ctx, nth)
+		})
 		lease := acquire(t, locker)
 		if n := f.runs(acquireScript); n != 3 {
 			t.Errorf("asked %d times, want 3", n)
 		}
-		// The repetitions are the same grant: one fence was used.
-		if last := rig.redis.Get(t.Context(), fenceKey).Val(); last != strconv.FormatUint(lease.Fence(), 10) {
-			t.Errorf("fence %d, last one handed out is %s", lease.Fence(), last)
+		if fence := strconv.FormatUint(lease.Fence(), 10); fence != granted {
+			t.Errorf("fence %s, but the same grant had %s at first", fence, granted)
 		}
 		if err := lease.Release(t.Context()); err != nil {
 			t.Error(err)
@@ -243,7 +248,7 @@ func TestScriptsAreForgotten(t *testing.T) {
 		lease := acquire(t, locker)
 		forget()
 		if _, extends := locker.(*Watchdog); extends {
-			eventually(t, "extended", func() bool { return f.runs(extendScript) == 2 })
+			eventually(t, "extended", func() bool { return f.runs(extendScript) >= 2 })
 		}
 		forget()
 		if err := lease.Release(t.Context()); err != nil {
