@@ -75,6 +75,7 @@ func Run(t *testing.T, f Features, open func(t *testing.T) Store) {
 		{"who isn't the holder any more releases the lock", f.Expires, (*subject).releaseByFormerHolder},
 		{"a loss goes unnoticed", f.Expires, (*subject).lossIsSignalled},
 		{"work goes on after a loss", f.Expires, (*subject).lossCancelsWork},
+		{"a release looks like a loss", f.Expires, (*subject).releaseIsNoLoss},
 		{"a crashed holder blocks the lock for ever", f.Expires && !f.Extends, (*subject).leaseExpires},
 		{"work longer than the TTL loses the lock", f.Extends, (*subject).leaseIsExtended},
 		{"the watchdog extends after the release", f.Extends, (*subject).noExtensionAfterRelease},
@@ -310,6 +311,17 @@ func (s *subject) lossIsSignalled() {
 		s.Fatal("the holder was not told")
 	}
 	s.is(lease.Release(s.Context()), lock.ErrLost)
+}
+
+func (s *subject) releaseIsNoLoss() {
+	const ttl = 200 * time.Millisecond
+	lease := s.acquire(s.New(s, Setting{TTL: ttl}))
+	s.release(lease)
+	select {
+	case <-lease.Lost():
+		s.Error("the holder was told of a loss after its release")
+	case <-time.After(ttl * 5 / 4):
+	}
 }
 
 func (s *subject) lossCancelsWork() {

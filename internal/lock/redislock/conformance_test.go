@@ -27,9 +27,12 @@ func TestVariantsConform(t *testing.T) {
 	for _, server := range servers {
 		for _, variant := range variants {
 			t.Run(server.name+"/"+variant.name, func(t *testing.T) {
+				addr := server.addr(t)
 				locktest.Run(t, variant.features, func(t *testing.T) locktest.Store {
-					addr := server.addr(t)
 					client := connect(t, addr)
+					if err := client.FlushAll(t.Context()).Err(); err != nil {
+						t.Fatal(err)
+					}
 					return locktest.Store{
 						New: func(t testing.TB, s locktest.Setting) lock.Locker {
 							return variant.build(t, connect(t, addr), Options{TTL: s.TTL, Wait: s.Wait, Drift: s.Drift})

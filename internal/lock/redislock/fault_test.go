@@ -13,6 +13,7 @@ import (
 
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
+	"flashsale/internal/servers/servertest"
 )
 
 // each runs a test with every variant on one redis-server.
@@ -299,17 +300,15 @@ func TestFenceLosesDigitsOrGoesBack(t *testing.T) {
 func TestRestartLosesTheLockOrTheCallers(t *testing.T) {
 	for _, variant := range variants {
 		t.Run(variant.name, func(t *testing.T) {
-			server := &server{dir: t.TempDir(), addr: freeAddr(t), fsync: "always"}
-			server.start(t)
-			t.Cleanup(func() { server.kill() })
-			locker := variant.build(t, connect(t, server.addr), Options{Wait: 10 * time.Second})
-			other := variant.build(t, connect(t, server.addr), Options{Wait: 10 * time.Second})
+			server := servertest.RedisServer(t)
+			locker := variant.build(t, connect(t, server.Addr()), Options{Wait: 10 * time.Second})
+			other := variant.build(t, connect(t, server.Addr()), Options{Wait: 10 * time.Second})
 
 			lease := acquire(t, locker)
-			server.kill()
+			server.Kill()
 			_, err := other.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
-			server.start(t)
+			start(t, server)
 
 			granted := make(chan lock.Lease, 1)
 			go func() {

@@ -1,55 +1,41 @@
 package redislock
 
 import (
-	"cmp"
 	"net"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"flashsale/internal/lock"
+	"flashsale/internal/servers"
+	"flashsale/internal/servers/servertest"
 )
 
-// realRedis starts a redis-server of this test's own, or reuses dir's and port.
+// realRedis is a Redis of the test's own, so that it may flush it.
 func realRedis(t testing.TB) string {
 	t.Helper()
-	s := &server{dir: t.TempDir(), addr: freeAddr(t)}
-	s.start(t)
-	t.Cleanup(s.kill)
-	return s.addr
+	return servertest.RedisServer(t).Addr()
 }
 
-// server is a redis-server that a test may kill and start again.
-type server struct {
-	dir, addr string
-	fsync     string // "always" for who counts on what was written just before a kill
-	cmd       *exec.Cmd
-}
-
-func (s *server) start(t testing.TB) {
+// miniRedis is the embedded stand-in.
+func miniRedis(t testing.TB) string {
 	t.Helper()
-	_, port, _ := net.SplitHostPort(s.addr)
-	fsync := cmp.Or(s.fsync, "everysec")
-	s.cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", s.dir,
-		"--appendonly", "yes", "--appendfsync", fsync, "--save", "", "--maxmemory-policy", "noeviction")
-	if err := s.cmd.Start(); err != nil {
-		t.Fatalf("no redis-server, which these tests need (apt-get install redis-server): %v", err)
+	server := servers.EmbeddedRedis()
+	start(t, server)
+	t.Cleanup(server.Kill)
+	return server.Addr()
+}
+
+func start(t testing.TB, server servers.Server) {
+	t.Helper()
+	if err := server.Start(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-	defer client.Close()
-	eventually(t, "redis-server answers", func() bool { return client.Ping(t.Context()).Err() == nil })
 }
 
-func (s *server) kill() {
-	_ = s.cmd.Process.Signal(os.Kill)
-	_ = s.cmd.Wait()
-}
-
+// freeAddr is an address at which nobody listens.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,17 +44,6 @@ func freeAddr(t testing.TB) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
-}
-
-func miniRedis(t testing.TB) string {
-	t.Helper()
-	m := miniredis.NewMiniRedis()
-	m.ClockTTL(true)
-	if err := m.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Close)
-	return m.Addr()
 }
 
 func connect(t testing.TB, addr string) *redis.Client {
