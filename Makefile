@@ -47,7 +47,7 @@ migrate: ## make or upgrade tables and topics of the servers that FLASHSALE_ var
 	$(GO) run ./cmd/flashsale migrate
 
 vuln: ## look for known vulnerabilities in the code and what it uses
-	GO="$(GO)" sh deploy/vuln.sh
+	GO="$(GO)" .ci/vuln
 
 fmt: ## format the code
 	gofmt -w $$(git ls-files '*.go')

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"flashsale/internal/servers"
+	"flashsale/internal/servers/child"
 )
 
 func TestEachTestGetsAnEmptyDatabaseThatGoesAgain(t *testing.T) {
@@ -130,9 +132,11 @@ func TestServersEndWithTheTestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	process, err := child.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(process.Kill)
 	var addr, dir string
 	lines := bufio.NewScanner(pipe)
 	for dir == "" && lines.Scan() {
@@ -143,15 +147,16 @@ func TestServersEndWithTheTestProcess(t *testing.T) {
 	if addr == "" {
 		t.Fatal("the test process did not start its server")
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
+	process.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
-	defer client.Close()
 	gone := func() bool {
+		conn, answers := net.Dial("tcp", addr)
+		if answers == nil {
+			conn.Close()
+		}
 		_, err := os.Stat(dir)
-		return client.Ping(ctx).Err() != nil && os.IsNotExist(err)
+		return answers != nil && os.IsNotExist(err)
 	}
 	for !gone() {
 		if ctx.Err() != nil {

@@ -53,8 +53,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	defer os.RemoveAll(dir)
 
-	stores := bringUp(ctx, dir, stdout)
+	stores := storesOfARun()
 	defer takeDown(stores)
+	bringUp(ctx, dir, stores, stdout)
 	tally := filepath.Join(dir, "tally")
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr

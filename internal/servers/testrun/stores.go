@@ -44,8 +44,7 @@ func storesOfARun() []*store {
 }
 
 // bringUp starts what is there, after it has installed what may be installed.
-func bringUp(ctx context.Context, dir string, stdout io.Writer) []*store {
-	stores := storesOfARun()
+func bringUp(ctx context.Context, dir string, stores []*store, stdout io.Writer) {
 	begin := time.Now()
 	install(ctx, stdout, stores)
 	var all sync.WaitGroup
@@ -72,7 +71,6 @@ func bringUp(ctx context.Context, dir string, stdout io.Writer) []*store {
 		}
 	}
 	fmt.Fprintf(stdout, "testrun: servers ready after %v\n", time.Since(begin).Round(10*time.Millisecond))
-	return stores
 }
 
 // value is what the tests find in the environment.
