@@ -163,6 +163,12 @@ func TestDockerfileBuildsTheProgramsWithOurGo(t *testing.T) {
 	for _, line := range regexp.MustCompile(`(?m)^COPY (deploy/\S+)`).FindAllStringSubmatch(file, -1) {
 		read(t, path.Join("..", line[1]))
 	}
+	for name, command := range ours {
+		program, _, _ := strings.Cut(command, " ")
+		if _, err := os.Stat(path.Join("../cmd", program, "main.go")); err != nil {
+			t.Errorf("service %s: %v", name, err)
+		}
+	}
 }
 
 // pinned: by a version, not by a word that means another image tomorrow.
