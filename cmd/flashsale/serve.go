@@ -2,21 +2,21 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
 // describe says what runs where.
 func (s *stack) describe(screen *screen) {
 	for _, server := range s.servers() {
-		where := server.Addr()
-		if where == "" {
-			where = s.dir
+		line := fmt.Sprintf("%-6s %s", server.Name(), server.Version())
+		if !strings.Contains(line, server.Addr()) {
+			line += ", " + server.Addr()
 		}
-		if server.Real() {
-			screen.say("%-6s %s, %s", server.Name(), server.Version(), where)
-		} else {
-			screen.say("%-6s %s, %s (stand-in within this process)", server.Name(), server.Version(), where)
+		if !server.Real() {
+			line += " (stand-in within this process)"
 		}
+		screen.say("%s", line)
 	}
 	screen.say("%-6s %s%s, with relay and syncer", "api", s.url, s.listening)
 	if given := s.given(); len(given) > 0 {

@@ -20,13 +20,13 @@ func withoutLock(list []pair) string {
 		}
 		r := p.race
 		if r.Oversold == 0 {
-			return fmt.Sprintf("No lock: sold %s of %s units and did not oversell; so this race was too gentle to show anything.",
+			return fmt.Sprintf("No lock: %s of %s units sold, none oversold: this race was too gentle to show anything.",
 				Thousands(r.AuditAccepted), Thousands(r.Stock))
 		}
-		text := fmt.Sprintf("No lock: %s of %s units sold, %s too many: buyers read the same remaining stock and each wrote it back less their own; SQL refused %s afterwards",
+		text := fmt.Sprintf("No lock: %s sold of %s units, %s oversold: buyers read the same stock, and each wrote it back less one. SQL rejected %s",
 			Thousands(r.AuditAccepted), Thousands(r.Stock), Thousands(r.Oversold), which(r.Rejected, r.Oversold))
 		if measured(p.closed) && p.closed.LostUpdates > 0 {
-			text += fmt.Sprintf("; with plenty of stock %s of %s deductions were overwritten",
+			text += fmt.Sprintf("; with plenty of stock %s of %s updates were lost",
 				Thousands(p.closed.LostUpdates), Thousands(p.closed.AuditAccepted))
 		}
 		return text + "."
@@ -42,30 +42,28 @@ func which(rejected, oversold int64) string {
 }
 
 func safety(list []pair) string {
-	var exact, wrong, partly []string
+	var parts, exact, wrong []string
 	for _, p := range list {
 		switch {
 		case p.variant == NoLock || (!measured(p.race) && !measured(p.closed)):
 		case p.faulty():
 			wrong = append(wrong, p.variant)
 		case measured(p.race) && p.race.Unsold > 0:
-			partly = append(partly, fmt.Sprintf("%s left %s of %s unsold since its users gave up waiting", p.variant, Thousands(p.race.Unsold), Thousands(p.race.Stock)))
+			parts = append(parts, fmt.Sprintf("%s: right, but %s of %s units unsold, as users gave up waiting.", p.variant, Thousands(p.race.Unsold), Thousands(p.race.Stock)))
 		default:
 			exact = append(exact, p.variant)
 		}
 	}
-	var parts []string
 	if len(exact) > 0 {
-		parts = append(parts, and(exact)+": every unit sold once, each accepted purchase in SQL exactly once, since reading, deciding and writing is one step that no other buyer gets into")
+		parts = append([]string{and(exact) + ": exact. Nobody gets in between reading the stock and writing it; each accepted purchase is in SQL once."}, parts...)
 	}
-	parts = append(parts, partly...)
 	if len(wrong) > 0 {
-		parts = append(parts, and(wrong)+": broke the promise, see below")
+		parts = append(parts, and(wrong)+": broke the promise, see the faults.")
 	}
 	if len(parts) == 0 {
 		return "No safe variant was measured."
 	}
-	return strings.Join(parts, "; ") + "."
+	return strings.Join(parts, " ")
 }
 
 func (p pair) faulty() bool {
@@ -100,24 +98,26 @@ func speed(list []pair) string {
 			best = p
 		}
 	}
-	text := fmt.Sprintf("Speed: %s sold fastest, %s a second", best.variant, Thousands(int64(best.closed.AcceptedPerS+0.5)))
-	if best.closed.LockWaitP99Ms == nil {
-		text += " (one script call, nobody waits for a lock)"
-	}
+	text := fmt.Sprintf("Speed: %s sells most, %s a second", best.variant, Thousands(int64(best.closed.AcceptedPerS+0.5)))
 	if none != nil {
-		text += fmt.Sprintf(", %s no lock's", times(best.closed, none))
+		text += fmt.Sprintf(" (%s no lock)", times(best.closed, none))
 	}
+	if best.closed.LockWaitP99Ms == nil {
+		text += ", in one script call without a lock"
+	}
+	var locked []string
 	for _, p := range safe {
-		if p.variant == best.variant {
-			continue
-		}
-		text += fmt.Sprintf("; %s %s of that", p.variant, times(p.closed, best.closed))
-		if wait := p.closed.LockWaitP99Ms; wait != nil {
-			text += fmt.Sprintf(" (P99 wait for the lock %s ms)", fixed(*wait))
+		ratio := p.variant + " " + times(p.closed, best.closed)
+		switch wait := p.closed.LockWaitP99Ms; {
+		case p.variant == best.variant:
+		case wait == nil:
+			text += "; " + ratio + " of that"
+		default:
+			locked = append(locked, fmt.Sprintf("%s (P99 %s ms)", ratio, fixed(*wait)))
 		}
 	}
-	if len(safe) > 1 {
-		text += "; a lock costs several round trips for each purchase, one after the other"
+	if len(locked) > 0 {
+		text += "; of that " + and(locked) + ", as each purchase waits for the lock of the one before"
 	}
 	return text + "."
 }
