@@ -63,7 +63,7 @@ func (i *Installation) Preload(ctx context.Context, sales []stock.Sale) (Preload
 // not over. A sale that can't be loaded doesn't keep the others back; the error
 // names each.
 func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error) {
-	const page = 500
+	const page = 100
 	done := Preloaded{Loaded: []string{}, There: []string{}, Closed: []string{}}
 	var wrong []error
 	for after := ""; ; {

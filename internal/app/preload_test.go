@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -115,5 +116,19 @@ func TestPreloadFromLedger(t *testing.T) {
 	}
 	if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}); !errors.Is(err, ErrBegun) {
 		t.Errorf("from a catalogue: %v", err)
+	}
+}
+
+func TestPreloadFromLedgerTakesEveryPage(t *testing.T) {
+	i, ctx := open(t), t.Context()
+	var want []string
+	for n := range 201 {
+		want = append(want, fmt.Sprintf("sale-%03d", n))
+		if err := i.ledger.InsertSale(ctx, offer(want[n])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done, err := i.PreloadFromLedger(ctx); err != nil || !slices.Equal(done.Loaded, want) {
+		t.Errorf("%d loaded, %v", len(done.Loaded), err)
 	}
 }

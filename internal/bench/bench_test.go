@@ -45,6 +45,22 @@ func TestRaceCountsEveryAnswer(t *testing.T) {
 	}
 }
 
+func TestRowHasWhatTheAuditSays(t *testing.T) {
+	api := newFakeAPI(t)
+	api.audit = func(newSale, int64) map[string]any {
+		return map[string]any{"accepted": 8, "cancelled": 2, "persisted": 3, "rejected": 4, "oversold": 2, "lost_updates": 6, "undersold": 7, "duplicates": 9,
+			"settled": true, "deep": map[string]any{"compared": 10}}
+	}
+	row, err := api.bench(t, Options{}).Race(t.Context(), Race{Variant: "none", SaleID: "s", Users: 2, Stock: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []int64{row.AuditAccepted, row.Cancelled, row.Persisted, row.Rejected, row.Oversold, row.LostUpdates, row.Undersold, row.Duplicates}
+	if !slices.Equal(got, []int64{8, 2, 3, 4, 2, 6, 7, 9}) || row.OversellRate != 0.25 || !row.Settled || row.Deep == nil || row.Deep.Compared != 10 {
+		t.Errorf("row %+v", row)
+	}
+}
+
 func TestRaceRepeatsAfterBusyAsTheSamePurchase(t *testing.T) {
 	api := newFakeAPI(t)
 	refused := map[string]int{}
@@ -231,8 +247,8 @@ func TestMeasurementThatCannotBeMadeIsAnError(t *testing.T) {
 		"no users":               {Users: 0, Stock: -1},
 		"too many users":         {Users: MaxUsers + 1, Stock: 1},
 	} {
-		if _, err := b.Race(t.Context(), race); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := b.Race(t.Context(), race); err == nil || len(api.sales) > 0 {
+			t.Errorf("%s: error %v, sales %v", name, err, api.sales)
 		}
 	}
 	for name, closed := range map[string]Closed{
@@ -240,8 +256,8 @@ func TestMeasurementThatCannotBeMadeIsAnError(t *testing.T) {
 		"no duration": {Users: 1},
 		"for ever":    {Users: 1, Duration: 1000 * time.Hour},
 	} {
-		if _, err := b.Closed(t.Context(), closed); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := b.Closed(t.Context(), closed); err == nil || len(api.sales) > 0 {
+			t.Errorf("%s: error %v, sales %v", name, err, api.sales)
 		}
 	}
 	stranger, err := New(Options{URL: api.url, AdminToken: "wrong"})
