@@ -129,6 +129,16 @@ func TestDemoLeavesNothingOnGivenServers(t *testing.T) {
 		check(t)
 	})
 
+	t.Run("each alone", func(t *testing.T) {
+		for i := 0; i < len(g.flags); i += 2 {
+			s := call(t.Context(), small("--json", "--variants", "atomic", g.flags[i], g.flags[i+1])...)
+			if s.err != nil {
+				t.Errorf("%s: %v\n%s", g.flags[i], s.err, s.stderr.String())
+			}
+			check(t)
+		}
+	})
+
 	t.Run("after Ctrl-C", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -20,7 +20,11 @@ func (s *stack) describe(screen *screen) {
 	}
 	screen.say("%-6s %s%s, with relay and syncer", "api", s.url, s.listening)
 	if given := s.given(); len(given) > 0 {
-		screen.say("On %s everything is named %s and removed at the end; tables stay.", strings.Join(given, ", "), s.config.Prefix)
+		tables := ""
+		if s.sql.Real() {
+			tables = "; tables stay"
+		}
+		screen.say("On %s everything is named %s and removed at the end%s.", strings.Join(given, ", "), s.config.Prefix, tables)
 	}
 }
 

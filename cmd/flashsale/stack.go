@@ -109,23 +109,37 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 	if s.dir, err = os.MkdirTemp("", "flashsale-demo-"); err != nil {
 		return nil, err
 	}
-	s.redis, s.kafka, s.sql = servers.EmbeddedRedis(), servers.EmbeddedKafka(filepath.Join(s.dir, "kafka")), servers.SQLite(filepath.Join(s.dir, "flashsale.db"))
-	if o.redis != "" {
-		s.redis = servers.Given(servers.RedisName, o.redis)
-	}
-	if o.kafka != "" {
-		s.kafka = servers.Given(servers.KafkaName, o.kafka)
-	}
-	if o.mysql != "" {
-		s.sql = servers.GivenSQL(o.mysql)
-		s.salePrefix = "demo-" + name + "-"
-	}
+	s.choose(o, name)
 	for _, server := range s.servers() {
 		if err := server.Start(start); err != nil {
 			return nil, err
 		}
 	}
+	if err := s.configure(o, name); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(start); err != nil {
+		return nil, err
+	}
+	return s, s.run(ctx, start)
+}
 
+// choose takes what is given, and a stand-in for the rest.
+func (s *stack) choose(o stackOptions, name string) {
+	s.redis, s.kafka, s.sql = servers.EmbeddedRedis(), servers.EmbeddedKafka(filepath.Join(s.dir, "kafka")), servers.SQLite(filepath.Join(s.dir, "flashsale.db"))
+	if o.redis != "" {
+		s.redis = servers.Given(servers.RedisName, strings.ReplaceAll(o.redis, " ", ""))
+	}
+	if o.kafka != "" {
+		s.kafka = servers.Given(servers.KafkaName, strings.ReplaceAll(o.kafka, " ", ""))
+	}
+	if o.mysql != "" {
+		s.sql = servers.GivenSQL(o.mysql)
+		s.salePrefix = "demo-" + name + "-"
+	}
+}
+
+func (s *stack) configure(o stackOptions, name string) (err error) {
 	s.config = app.Config{
 		Prefix:       "fs-demo-" + name,
 		RedisAddrs:   strings.Split(s.redis.Addr(), ","),
@@ -136,22 +150,22 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 	if !s.redis.Real() {
 		s.config.PollMin, s.config.PollMax, s.config.RedisTimeout = standInPollMin, standInPollMax, standInTimeout
 	}
-	if s.config.Listen, s.listening, err = freeListen(o.listen); err != nil {
-		return nil, err
-	}
+	s.config.Listen, s.listening, err = freeListen(o.listen)
+	return err
+}
+
+// prepare makes tables and topics, and loads the catalogue.
+func (s *stack) prepare(ctx context.Context) (err error) {
 	if s.tools, err = app.OpenInstallation(s.config); err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.tools.MigrateSchema(start); err != nil {
-		return nil, err
+	if err := s.tools.MigrateSchema(ctx); err != nil {
+		return err
 	}
-	if err := s.tools.MigrateTopics(start); err != nil {
-		return nil, err
+	if err := s.tools.MigrateTopics(ctx); err != nil {
+		return err
 	}
-	if err := s.preload(start); err != nil {
-		return nil, err
-	}
-	return s, s.run(ctx, start)
+	return s.preload(ctx)
 }
 
 func (s *stack) servers() []servers.Server { return []servers.Server{s.redis, s.kafka, s.sql} }
@@ -201,13 +215,13 @@ func (s *stack) start(ctx context.Context, name string, run func(context.Context
 	go func() {
 		err := run(ctx)
 		if ctx.Err() == nil {
-			s.failed <- fmt.Errorf("%s ended: %w", name, cmpErr(err))
+			s.failed <- fmt.Errorf("%s ended: %w", name, reasonOf(err))
 		}
 		c.done <- err
 	}()
 }
 
-func cmpErr(err error) error {
+func reasonOf(err error) error {
 	if err == nil {
 		return errors.New("without a reason")
 	}
@@ -264,7 +278,10 @@ func (s *stack) remove(ctx context.Context) error {
 	if len(s.given()) == 0 {
 		return nil
 	}
-	return s.tools.Remove(ctx, s.made)
+	if err := s.tools.Remove(ctx, s.made); err != nil {
+		return fmt.Errorf("not everything that is named %s could be removed: %w", s.config.Prefix, err)
+	}
+	return nil
 }
 
 // freeListen returns an address that can be listened on: the wanted one, or a
