@@ -28,4 +28,6 @@ var processDir = sync.OnceValues(func() (string, error) {
 
 // lifeline is closed by the end of this process, not before: kept from the
 // garbage collector, which would close it.
+//
+//lint:ignore U1000 it is there to be held, not to be read
 var lifeline io.Closer
