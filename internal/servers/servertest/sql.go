@@ -3,11 +3,14 @@ package servertest
 import (
 	"context"
 	"database/sql"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"flashsale/internal/servers"
 )
 
 // SQL is the DSN of a database of the test's own, empty, which is dropped when
@@ -31,6 +34,19 @@ func SQL(t testing.TB) string {
 	config = config.Clone()
 	config.DBName = name
 	return config.FormatDSN()
+}
+
+// RealSQL is SQL for tests of programs that take no stand-in: without a real
+// server they are skipped.
+func RealSQL(t testing.TB) string {
+	t.Helper()
+	if given := os.Getenv(EnvSQL); given == "" || given == Embedded {
+		if missing := sqlKind.missing(); missing != nil {
+			record(t, servers.SQLName, "skipped")
+			t.Skipf("needs a real SQL server (%v; `make deps` installs it)", missing)
+		}
+	}
+	return SQL(t)
 }
 
 // execute runs statements on one connection.
