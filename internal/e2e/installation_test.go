@@ -27,6 +27,7 @@ type installation struct {
 	client *redis.Client
 	db     *sql.DB
 	topics kafkastock.Options
+	pid    int // of a Redis of the test's own
 }
 
 // own names the servers that a test wants for itself; nil is a shared one.
