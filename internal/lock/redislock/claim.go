@@ -19,10 +19,11 @@ type claim struct {
 	unsure                 bool // an attempt may have been granted unseen
 }
 
-// grant is what a claim was after.
+// grant is what a claim is after.
 type grant struct {
-	fence uint64
-	until time.Time // the lease can be relied on so long
+	granted bool
+	fence   uint64
+	until   time.Time // the lease can be relied on so long
 }
 
 var errLate = errors.New("granted too late to be of use")
@@ -47,7 +48,7 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 
 		var next time.Duration
 		switch {
-		case err == nil && won.fence != 0:
+		case err == nil && won.granted:
 			return won, nil
 		case err == nil && left <= 0:
 			return grant{}, c.giveUp(ctx, lock.ErrNotAcquired)
@@ -79,13 +80,13 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 // began to count no earlier.
 func (c *claim) ask(ctx context.Context) (won grant, held time.Duration, err error) {
 	sent := time.Now()
-	fence, held, err := c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
-	c.unsure = c.unsure || fence != 0 || err != nil && mayHaveRun(err)
-	won = grant{fence: fence, until: sent.Add(c.validity())}
-	if fence != 0 && !time.Now().Before(won.until) {
+	reply, err := c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
+	c.unsure = c.unsure || reply.granted || err != nil && mayHaveRun(err)
+	won = grant{granted: reply.granted, fence: reply.fence, until: sent.Add(c.validity())}
+	if reply.granted && !time.Now().Before(won.until) {
 		return grant{}, 0, errLate
 	}
-	return won, held, err
+	return won, reply.held, err
 }
 
 // giveUp ends the claim with err, and gives back what it may have been granted.

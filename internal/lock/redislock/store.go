@@ -2,32 +2,15 @@ package redislock
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"flashsale/internal/lock"
-)
-
-// The scripts. Run sends a script's digest and, when the server doesn't know
-// it (a restart, a failover, SCRIPT FLUSH), its text.
-var (
-	//go:embed acquire.lua
-	acquireSource string
-	//go:embed release.lua
-	releaseSource string
-	//go:embed extend.lua
-	extendSource string
-
-	acquireScript = redis.NewScript(acquireSource)
-	releaseScript = redis.NewScript(releaseSource)
-	extendScript  = redis.NewScript(extendSource)
 )
 
 const (
@@ -40,8 +23,30 @@ const (
 	retryMax = 30 * time.Millisecond
 )
 
+// protocol is how a variant keeps its lock in Redis. Each method is one
+// exchange, which may be repeated with the same token.
+type protocol interface {
+	// acquire asks for the lock, and says what it was answered.
+	acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error)
+
+	// extend lets the lease live for another TTL: false when it isn't the token's.
+	extend(ctx context.Context, lockKey, token string) (bool, error)
+
+	// remove ends the lease, and publishes that on channel unless it is "":
+	// false when it isn't the token's.
+	remove(ctx context.Context, lockKey, token, channel string) (bool, error)
+}
+
+// answer is Redis' to who asks for a lock.
+type answer struct {
+	granted bool
+	fence   uint64        // of the grant; 0 when the variant has none
+	held    time.Duration // when not granted: how long the present lease lasts; negative: no end
+}
+
 // store is the part that all variants share: a server and how to ask it.
 type store struct {
+	protocol
 	client redis.UniversalClient
 	Options
 	announces bool // whether a release is published, on a channel named as the lock
@@ -55,37 +60,13 @@ func newStore(client redis.UniversalClient, options Options, p polls) (*store, e
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	return &store{client: client, Options: options}, nil
+	return &store{protocol: tokens{client, options.TTL}, client: client, Options: options}, nil
 }
 
 // validity is for how long after it was asked for a lease can be relied on.
 func (s *store) validity() time.Duration { return s.TTL - s.Drift }
 
-// acquire runs acquire.lua once. Not granted, it says how long the present
-// holder's lease lasts; negative when it has no end.
-func (s *store) acquire(ctx context.Context, lockKey, fenceKey, token string) (fence uint64, held time.Duration, err error) {
-	reply, err := acquireScript.Run(ctx, s.client, []string{lockKey, fenceKey},
-		token, s.TTL.Milliseconds(), fenceTTL.Milliseconds()).Result()
-	if err != nil {
-		return 0, 0, err
-	}
-	switch reply := reply.(type) {
-	case int64:
-		return 0, time.Duration(reply) * time.Millisecond, nil
-	case string:
-		fence, err = strconv.ParseUint(reply, 10, 64)
-		return fence, 0, err
-	default:
-		return 0, 0, fmt.Errorf("acquire.lua answered %T", reply)
-	}
-}
-
-// extend runs extend.lua once: false when the lock is no longer the token's.
-func (s *store) extend(ctx context.Context, lockKey, token string) (bool, error) {
-	return extendScript.Run(ctx, s.client, []string{lockKey}, token, s.TTL.Milliseconds()).Bool()
-}
-
-// release runs release.lua until it is answered, in a bounded number of
+// release sends remove until it is answered, in a bounded number of
 // attempts and a bounded time that don't depend on ctx being alive. deleted
 // says whether the lock was still the token's. After an unsure attempt that is
 // not known: the unanswered one may have deleted it.
@@ -97,7 +78,7 @@ func (s *store) release(ctx context.Context, lockKey, token string) (deleted, un
 		channel = lockKey
 	}
 	for attempt := 1; ; attempt++ {
-		deleted, err = releaseScript.Run(ctx, s.client, []string{lockKey}, token, channel).Bool()
+		deleted, err = s.remove(ctx, lockKey, token, channel)
 		if err == nil {
 			return deleted, unsure, nil
 		}

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,11 +49,7 @@ func (w *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 		return nil, err
 	}
 
-	lease := &watchdogLease{turn: turn, lease: newLease(c, won, turn.Leave), watched: make(chan struct{})}
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	lease.stop = stop
-	go lease.watch(watching)
-	return lease, nil
+	return watch(ctx, newLease(c, won, turn.Leave), turn.Leave), nil
 }
 
 // Close ends the connection that waiters share. Leases stay as they are;
@@ -62,59 +57,4 @@ func (w *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 func (w *Watchdog) Close() error {
 	w.listener.close()
 	return nil
-}
-
-type watchdogLease struct {
-	*lease
-	turn    *lock.Turn
-	stop    context.CancelFunc
-	watched chan struct{} // closed when watch has ended
-
-	once sync.Once
-	err  error
-}
-
-// Release stops the extending, and waits until it has: an extend under way must
-// not come after the delete. The turn ends last, so that the next in line finds
-// the lock free.
-func (l *watchdogLease) Release(ctx context.Context) error {
-	l.once.Do(func() {
-		l.stop()
-		<-l.watched
-		l.err = l.end(ctx)
-		l.turn.Leave()
-	})
-	return l.err
-}
-
-// watch extends the lease every third of its TTL until it is stopped or lost.
-// An error isn't a loss: the next attempt may succeed, and expiry, counted from
-// before the last successful one was sent, says when it is too late for that.
-func (l *watchdogLease) watch(ctx context.Context) {
-	defer close(l.watched)
-	retry := min(max(l.TTL/30, 2*time.Millisecond), time.Second)
-	next := time.NewTimer(l.TTL / 3)
-	defer next.Stop()
-	for {
-		select {
-		case <-next.C:
-		case <-l.lost:
-			return
-		case <-ctx.Done():
-			return
-		}
-		sent := time.Now()
-		ours, err := l.extend(ctx, l.lockKey, l.token)
-		switch {
-		case err != nil:
-			next.Reset(between(retry/2, retry))
-		case !ours:
-			l.lose()
-			return
-		default:
-			l.until = sent.Add(l.validity())
-			l.expiry.Reset(time.Until(l.until))
-			next.Reset(l.TTL / 3)
-		}
-	}
 }

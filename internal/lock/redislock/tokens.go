@@ -1,0 +1,64 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The scripts. Run sends a script's digest and, when the server doesn't know
+// it (a restart, a failover, SCRIPT FLUSH), its text.
+var (
+	//go:embed acquire.lua
+	acquireSource string
+	//go:embed release.lua
+	releaseSource string
+	//go:embed extend.lua
+	extendSource string
+
+	acquireScript = redis.NewScript(acquireSource)
+	releaseScript = redis.NewScript(releaseSource)
+	extendScript  = redis.NewScript(extendSource)
+)
+
+// tokens is the usual protocol: the lock is a key, its value the holder's token.
+type tokens struct {
+	client redis.UniversalClient
+	ttl    time.Duration
+}
+
+var _ protocol = tokens{}
+
+func (t tokens) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
+	return parseAnswer(acquireScript.Run(ctx, t.client, []string{lockKey, fenceKey},
+		token, t.ttl.Milliseconds(), fenceTTL.Milliseconds()).Result())
+}
+
+// parseAnswer reads what an acquiring script returns: the fence as a string, or
+// as an integer the ms that the present lease lasts.
+func parseAnswer(reply any, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	switch reply := reply.(type) {
+	case int64:
+		return answer{held: time.Duration(reply) * time.Millisecond}, nil
+	case string:
+		fence, err := strconv.ParseUint(reply, 10, 64)
+		return answer{granted: err == nil, fence: fence}, err
+	default:
+		return answer{}, fmt.Errorf("a script that acquires answered %T", reply)
+	}
+}
+
+func (t tokens) extend(ctx context.Context, lockKey, token string) (bool, error) {
+	return extendScript.Run(ctx, t.client, []string{lockKey}, token, t.ttl.Milliseconds()).Bool()
+}
+
+func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (bool, error) {
+	return releaseScript.Run(ctx, t.client, []string{lockKey}, token, channel).Bool()
+}
