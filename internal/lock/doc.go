@@ -13,30 +13,42 @@
 //
 // In the order in which each one removes a fault of the one before.
 //
-//	none      excludes nobody; the baseline that oversells
-//	local     a queue in this process
-//	setnx     SET NX PX, a token, a scripted release, polling with jitter
-//	watchdog  setnx, extended while held, woken by the release, local queue first
+//	none          excludes nobody; the baseline that oversells
+//	local         a queue in this process
+//	setnx-bare    SETNX and DEL, broken
+//	setnx-expire  SETNX, then the expiry, broken
+//	setnx-getdel  SET NX PX, released by GET, compare, DEL, broken
+//	setnx         SET NX PX, a token, a scripted release, polling with jitter
+//	watchdog      setnx, extended while held, woken by the release, local queue first
 //
 // What that protects against, and what it does not:
 //
-//	variant   protects against                  still fails when
-//	none      nothing                           two buyers come at once
-//	local     two goroutines of one process     there is a second process
-//	setnx     two processes; a crashed holder;  the work outlives the TTL; Redis fails over
-//	          release by another; lost replies
-//	watchdog  all that; work longer than the    the process is paused past the TTL; Redis
-//	          TTL; a crowd of waiters           fails over: there the fence has to help
+//	variant       protects against                  still fails when
+//	none          nothing                           two buyers come at once
+//	local         two goroutines of one process     there is a second process
+//	setnx-bare    two processes                     the holder crashes: stuck for ever
+//	setnx-expire  a crash while at work             the holder crashes between the two commands: stuck
+//	setnx-getdel  any crash of the holder           the lease ends between GET and DEL: two holders
+//	setnx         two processes; a crashed holder;  the work outlives the TTL; Redis fails over
+//	              release by another; lost replies
+//	watchdog      all that; work longer than the    the process is paused past the TTL; Redis
+//	              TTL; a crowd of waiters           fails over: there the fence has to help
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
-//	variant   round trips  needs   fence  notices loss  waits by         reentrant  fair
-//	none      0            -       no     no            -                -          -
-//	local     0            -       yes*   cannot lose   queue            no         yes
-//	setnx     2            Redis   yes    yes           poll             no         no
-//	watchdog  2            Redis   yes    yes           queue, pub/sub   no         in a process
+//	variant       round trips  needs   fence  notices loss  waits by         reentrant  fair
+//	none          0            -       no     no            -                -          -
+//	local         0            -       yes*   cannot lose   queue            no         yes
+//	setnx-bare    2            Redis   no     no            poll             no         no
+//	setnx-expire  3            Redis   no     no            poll             no         no
+//	setnx-getdel  3            Redis   no     no            poll             no         no
+//	setnx         2            Redis   yes    yes           poll             no         no
+//	watchdog      2            Redis   yes    yes           queue, pub/sub   no         in a process
 //
 // * grows within one process only.
+//
+// The broken ones are here to be watched failing, and for nothing else: their
+// faults are what most home-made locks have.
 //
 // No variant is reentrant: who holds a lock and acquires it again waits for
 // itself until its wait is over.

@@ -52,6 +52,11 @@ const (
 // polls is the default pause between two attempts of a variant.
 type polls struct{ min, max time.Duration }
 
+var (
+	pollOnly   = polls{min: 5 * time.Millisecond, max: 15 * time.Millisecond}
+	pollBeside = polls{min: 50 * time.Millisecond, max: 150 * time.Millisecond} // notifications that may get lost
+)
+
 func (o Options) withDefaults(p polls) Options {
 	or := func(value *time.Duration, otherwise time.Duration) {
 		if *value == 0 {

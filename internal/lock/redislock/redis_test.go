@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"io"
 	"net"
 	"slices"
 	"testing"
@@ -67,22 +68,38 @@ func eventually(t testing.TB, what string, condition func() bool) {
 }
 
 func buildSetNX(t testing.TB, client *redis.Client, options Options) lock.Locker {
-	t.Helper()
-	l, err := NewSetNX(client, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return built(t, NewSetNX)(client, options)
 }
 
 func buildWatchdog(t testing.TB, client *redis.Client, options Options) lock.Locker {
-	t.Helper()
-	l, err := NewWatchdog(client, options)
-	if err != nil {
-		t.Fatal(err)
+	return built(t, NewWatchdog)(client, options)
+}
+
+func buildBare(t testing.TB, client *redis.Client, options Options) lock.Locker {
+	return built(t, NewSetNXBare)(client, options)
+}
+
+func buildExpire(t testing.TB, client *redis.Client, options Options) lock.Locker {
+	return built(t, NewSetNXExpire)(client, options)
+}
+
+func buildGetDel(t testing.TB, client *redis.Client, options Options) lock.Locker {
+	return built(t, NewSetNXGetDel)(client, options)
+}
+
+// built is a constructor that can't fail and whose lock is closed by t.
+func built[L lock.Locker](t testing.TB, construct func(redis.UniversalClient, Options) (L, error)) func(*redis.Client, Options) lock.Locker {
+	return func(client *redis.Client, options Options) lock.Locker {
+		t.Helper()
+		l, err := construct(client, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := lock.Locker(l).(io.Closer); ok {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return l
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l
 }
 
 // newSetNX and newWatchdog make a lock with a client of its own, as a process

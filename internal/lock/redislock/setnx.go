@@ -24,7 +24,7 @@ type SetNX struct{ *store }
 // be repeated, and ContextTimeoutEnabled, or a call may outlast its context by
 // a read timeout.
 func NewSetNX(client redis.UniversalClient, options Options) (*SetNX, error) {
-	store, err := newStore(client, options, polls{min: 5 * time.Millisecond, max: 15 * time.Millisecond})
+	store, err := newStore(client, options, pollOnly)
 	if err != nil {
 		return nil, err
 	}

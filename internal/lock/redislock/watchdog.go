@@ -25,7 +25,7 @@ type Watchdog struct {
 // NewWatchdog makes a Watchdog on one Redis, or Redis Cluster. The client should
 // be as for NewSetNX. Close it when no one acquires any more.
 func NewWatchdog(client redis.UniversalClient, options Options) (*Watchdog, error) {
-	store, err := newStore(client, options, polls{min: 50 * time.Millisecond, max: 150 * time.Millisecond})
+	store, err := newStore(client, options, pollBeside)
 	if err != nil {
 		return nil, err
 	}
