@@ -61,6 +61,9 @@ func oneSale(v *visitor, id, variant string) {
 	if again := buy(201, "", "early", 2, "Idempotency-Key", "k"); again.text != first.text {
 		t.Errorf("%s: repeated: %s, first: %s", id, again.text, first.text)
 	}
+	if got := v.do(200, "GET", path+"/purchases?user_id=early", ""); len(got.body["purchases"].([]any)) != 1 { // whether or not it is persisted by now
+		t.Errorf("%s: right after it: %s", id, got.text)
+	}
 	locked := variant == "setnx" || variant == "watchdog"
 	if timed := first.header.Get("Server-Timing") != ""; timed != locked || (first.body["fence"] != 0.0) != locked {
 		t.Errorf("%s: Server-Timing %q, fence %v", id, first.header.Get("Server-Timing"), first.body["fence"])

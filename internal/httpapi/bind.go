@@ -105,9 +105,6 @@ func readBody(c *gin.Context) ([]byte, error) {
 		r.Header.Get("Content-Encoding") != "" {
 		return nil, errMediaType
 	}
-	if r.ContentLength > maxBody {
-		return nil, errTooLarge
-	}
 	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errTooLarge

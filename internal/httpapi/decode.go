@@ -121,10 +121,7 @@ func decodeField(raw json.RawMessage, path string, f field, got values, p *probl
 			return
 		}
 		var s string
-		if !utf8.Valid(raw) || json.Unmarshal(raw, &s) != nil {
-			wrong("is not valid UTF-8")
-			return
-		}
+		_ = json.Unmarshal(raw, &s) // broken UTF-8 becomes U+FFFD, which checkText refuses
 		f.parse(s, got, wrong)
 	}
 }
@@ -184,7 +181,7 @@ func (f field) parse(s string, got values, wrong func(reason string)) {
 func (f field) checkText(s string) string {
 	n := int64(utf8.RuneCountInString(s))
 	switch {
-	case !utf8.ValidString(s) || strings.ContainsRune(s, utf8.RuneError): // the latter is what a lone surrogate decodes to
+	case strings.ContainsRune(s, utf8.RuneError): // what broken UTF-8 decodes to, and a lone surrogate
 		return "is not valid UTF-8"
 	case s == "":
 		return "is empty"

@@ -138,3 +138,34 @@ func TestLogHasNoSecretsAndOnlyFailures(t *testing.T) {
 		t.Errorf("log: %s", s)
 	}
 }
+
+// The server's own way to break a connection off is left alone.
+func TestAbortIsNoPanic(t *testing.T) {
+	w := newWorld()
+	w.seller = sellerFunc(func(context.Context, stock.Request) (stock.Receipt, error) { panic(http.ErrAbortHandler) })
+	defer func() {
+		if cause := recover(); cause != http.ErrAbortHandler {
+			t.Errorf("recovered %v", cause)
+		}
+	}()
+	newClient(t, w).do("POST", "/v1/sales/phone/purchases", goodPurchase)
+}
+
+// A client that hung up is no failure of the server, and no line in its log.
+func TestHangingUpIsNotLogged(t *testing.T) {
+	w := newWorld()
+	w.seller = sellerFunc(func(ctx context.Context, _ stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, fmt.Errorf("%w: %w", stock.ErrUnavailable, ctx.Err())
+	})
+	var log bytes.Buffer
+	o := w.options()
+	o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, "POST", "/v1/sales/phone/purchases", strings.NewReader(goodPurchase))
+	r.Header.Set("Content-Type", "application/json")
+	New(o).ServeHTTP(httptest.NewRecorder(), r)
+	if log.Len() > 0 {
+		t.Errorf("log: %s", &log)
+	}
+}

@@ -15,8 +15,6 @@ import (
 	"flashsale/internal/stock"
 )
 
-func containsText(s, part string) bool { return strings.Contains(s, part) }
-
 func TestPurchase(t *testing.T) {
 	w := newWorld()
 	w.sell("phone", func(s *stock.Sale) { s.Variant = "watchdog"; s.Stock = 3 })
@@ -117,7 +115,7 @@ func TestErrorTable(t *testing.T) {
 		if (got.header.Get("Retry-After") != "") != (tc.status == 423) {
 			t.Errorf("%s: Retry-After %q", tc.code, got.header.Get("Retry-After"))
 		}
-		if containsText(fmt.Sprint(got.body, got.header), "hunter2") {
+		if strings.Contains(fmt.Sprint(got.body, got.header), "hunter2") {
 			t.Errorf("%s leaks the error's text: %v", tc.code, got.body)
 		}
 	}
@@ -139,7 +137,10 @@ func TestPurchaseStatus(t *testing.T) {
 	if one, listed := status(); one != "pending" || listed != "pending" {
 		t.Errorf("before the ledger has it: %v, %v", one, listed)
 	}
-	row := w.purchases[id]
+	row, err := w.Memory.Purchase(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
 	row.Status, row.Reason, row.PersistedAt = stock.StatusRejected, "sold_out", time.Now()
 	w.rows[id] = row
 	if one, listed := status(); one != "rejected" || listed != "rejected" {
@@ -193,7 +194,7 @@ func TestPurchasesAtOnce(t *testing.T) {
 	for _, code := range codes {
 		count[code]++
 	}
-	if w.sales["phone"].Remaining < 0 || count[201]+count[409] != 20 {
-		t.Errorf("remaining %d, answers %v", w.sales["phone"].Remaining, count)
+	if s, err := w.Snapshot(t.Context(), "phone"); err != nil || s.Remaining != 0 || count[201] != 5 || count[409] != 15 {
+		t.Errorf("remaining %d, answers %v, %v", s.Remaining, count, err)
 	}
 }

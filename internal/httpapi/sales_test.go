@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +38,9 @@ func TestCreateSaleHalfDone(t *testing.T) {
 	w.preloadErr = stock.ErrUnavailable
 	c.do("POST", "/v1/sales", goodSale, "Authorization", bearer).want(t, 503, "unavailable")
 	// In the ledger, not in the counter: never "not found", never "sold out".
-	c.do("GET", "/v1/sales/phone", "").want(t, 503, "unavailable")
+	if got := c.do("GET", "/v1/sales/phone", "").want(t, 503, "unavailable"); !strings.Contains(fmt.Sprint(got.body["detail"]), "recorded but not loaded") {
+		t.Errorf("got %v", got.body)
+	}
 	c.do("GET", "/v1/sales/phone/audit", "").want(t, 503, "unavailable")
 	c.do("POST", "/v1/sales/phone/purchases", goodPurchase).want(t, 503, "unavailable")
 	c.do("POST", "/v1/sales/phone/close", "", "Authorization", bearer).want(t, 503, "unavailable")
@@ -44,7 +48,9 @@ func TestCreateSaleHalfDone(t *testing.T) {
 		t.Errorf("the counter's numbers are unknown: %v", list)
 	}
 	w.ledgerErr = stock.ErrUnavailable
-	c.do("GET", "/v1/sales/phone", "").want(t, 503, "unavailable") // nobody can tell
+	if got := c.do("GET", "/v1/sales/phone", "").want(t, 503, "unavailable"); !strings.Contains(fmt.Sprint(got.body["detail"]), "cannot be asked") {
+		t.Errorf("got %v", got.body)
+	}
 	w.preloadErr, w.ledgerErr = nil, nil
 	c.do("POST", "/v1/sales", goodSale, "Authorization", bearer).want(t, 201, "")
 	c.do("POST", "/v1/sales/phone/purchases", goodPurchase).want(t, 201, "")
@@ -64,7 +70,7 @@ func TestStoresAway(t *testing.T) {
 	c.do("GET", "/v1/sales/phone/purchases?user_id=alice", "").want(t, 503, "unavailable")
 	c.do("GET", "/v1/purchases/"+bought.body["purchase_id"].(string), "").want(t, 503, "unavailable")
 	got := c.do("POST", "/v1/sales", goodSale, "Authorization", bearer).want(t, 503, "unavailable")
-	if s := fmt.Sprint(got.body); containsText(s, "10.1.2.3") {
+	if s := fmt.Sprint(got.body); strings.Contains(s, "10.1.2.3") {
 		t.Errorf("the answer names a host: %s", s)
 	}
 
@@ -156,4 +162,26 @@ func TestAudit(t *testing.T) {
 	w.audit = nil
 	c.do("GET", "/v1/sales/phone/audit", "").want(t, 200, "")
 	c.do("GET", "/v1/sales/other/audit", "").want(t, 404, "sale_not_found")
+}
+
+// An audit may wait longer than the server lets other answers take.
+func TestAuditOutlastsTheWriteTimeout(t *testing.T) {
+	w := newWorld()
+	const writeTimeout = 20 * time.Millisecond
+	w.audit = func(string, time.Duration, bool) (stock.Audit, error) {
+		time.Sleep(5 * writeTimeout)
+		return stock.Audit{SaleID: "phone"}, nil
+	}
+	server := httptest.NewUnstartedServer(New(w.options()))
+	server.Config.WriteTimeout = writeTimeout
+	server.Start()
+	defer server.Close()
+	response, err := server.Client().Get(server.URL + "/v1/sales/phone/audit?wait=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != 200 {
+		t.Errorf("got %d", response.StatusCode)
+	}
 }

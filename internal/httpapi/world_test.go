@@ -13,55 +13,70 @@ import (
 	"time"
 
 	"flashsale/internal/lock"
+	"flashsale/internal/rediskey"
 	"flashsale/internal/stock"
+	"flashsale/internal/stock/stocktest"
 )
 
 const token = "s3cret"
 
 // world holds the ports of one test in memory, with errors to be set.
 type world struct {
-	mu        sync.Mutex
-	sales     map[string]*stock.Snapshot // the counter's
-	purchases map[string]stock.Purchase  // the counter's
-	records   map[string]stock.SaleRecord
-	rows      map[string]stock.Purchase
+	stocktest.Memory // counter and desk
+
+	mu      sync.Mutex // guards the ledger
+	records map[string]stock.SaleRecord
+	rows    map[string]stock.Purchase
 
 	counterErr, ledgerErr, preloadErr error
 	seller                            stock.Seller // nil: a direct one on this counter
-	locker                            lock.Locker
 	checks                            []Check
 	draining                          bool
 	audit                             func(saleID string, wait time.Duration, deep bool) (stock.Audit, error)
 }
 
 func newWorld() *world {
-	return &world{
-		sales: map[string]*stock.Snapshot{}, purchases: map[string]stock.Purchase{},
-		records: map[string]stock.SaleRecord{}, rows: map[string]stock.Purchase{},
-		locker: freeLock{},
+	w := &world{records: map[string]stock.SaleRecord{}, rows: map[string]stock.Purchase{}}
+	w.Hook = func(op string) (apply bool, err error) {
+		err = w.counterErr
+		if op == stocktest.OpPreload {
+			err = cmp.Or(w.preloadErr, err)
+		}
+		return err == nil, err
 	}
+	return w
 }
 
 func (w *world) options() Options {
 	seller := w.seller
 	if seller == nil {
 		seller = stock.NewDirect(stock.DirectOptions{Sales: w, Variants: map[string]stock.Variant{
-			"atomic": {Counter: w}, "watchdog": {Locker: w.locker, Counter: w},
+			"atomic": {Counter: w}, "watchdog": {Locker: freeLock{}, Counter: w},
 		}})
 	}
 	return Options{
-		Seller: seller, Counter: w, Desk: desk{w}, Ledger: ledger{w}, Audit: w.doAudit,
+		Seller: seller, Counter: w, Desk: w, Ledger: ledger{w}, Audit: w.doAudit,
 		Variants: []string{"atomic", "watchdog"}, AdminToken: token,
 		Checks: w.checks, Draining: func() bool { return w.draining },
 	}
 }
 
-// dump is the whole state, for comparing before and after.
+// dump is the whole state, for comparing before and after. A sale is in the
+// ledger before it is in the counter.
 func (w *world) dump(t *testing.T) string {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	data, err := json.Marshal([]any{w.sales, w.purchases, w.records, w.rows})
+	state := []any{w.records, w.rows}
+	for _, id := range slices.Sorted(maps.Keys(w.records)) {
+		snapshot, err := w.Snapshot(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, _, _ := w.Depth(t.Context(), rediskey.Shard(id))
+		state = append(state, snapshot, entries)
+	}
+	data, err := json.Marshal(state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +89,7 @@ func (w *world) sell(id string, change func(*stock.Sale)) {
 	if change != nil {
 		change(&sale)
 	}
-	w.sales[id] = &stock.Snapshot{Sale: sale, Remaining: sale.Stock}
+	_ = w.Preload(context.Background(), sale) // in memory nothing fails that isn't told to
 	w.records[id] = stock.SaleRecord{Sale: sale, Remaining: sale.Stock}
 }
 
@@ -84,104 +99,6 @@ func (w *world) doAudit(_ context.Context, saleID string, wait time.Duration, de
 	}
 	s, err := w.Snapshot(context.Background(), saleID)
 	return stock.NewAudit(s, stock.LedgerTotals{}), err
-}
-
-func (w *world) Preload(_ context.Context, sale stock.Sale) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := cmp.Or(w.preloadErr, w.counterErr); err != nil {
-		return err
-	}
-	if old, ok := w.sales[sale.ID]; !ok {
-		w.sales[sale.ID] = &stock.Snapshot{Sale: sale, Remaining: sale.Stock}
-	} else if !old.SameTerms(sale) {
-		return stock.ErrSaleExists
-	}
-	return nil
-}
-
-func (w *world) Snapshot(_ context.Context, saleID string) (stock.Snapshot, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.snapshot(saleID)
-}
-
-func (w *world) snapshot(saleID string) (stock.Snapshot, error) {
-	if w.counterErr != nil {
-		return stock.Snapshot{}, w.counterErr
-	}
-	s, ok := w.sales[saleID]
-	if !ok {
-		return stock.Snapshot{}, stock.ErrSaleNotFound
-	}
-	snapshot := *s
-	snapshot.State = s.StateAt(time.Now(), s.State == stock.StateClosed)
-	return snapshot, nil
-}
-
-func (w *world) Deduct(_ context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s, err := w.snapshot(batch[0].SaleID)
-	if err != nil {
-		return nil, err
-	}
-	known, buyers := map[string]stock.Answer{}, map[string]string{}
-	for id, p := range w.purchases {
-		known[id] = stock.Answer{Quantity: p.Quantity, Fence: p.Fence}
-		buyers[p.UserID] = id
-	}
-	results := stock.Standing{State: s.State, Limit: s.PerUserLimit, Remaining: s.Remaining, Known: known, Buyers: buyers}.Decide(fence, batch)
-	for i, r := range results {
-		if d := batch[i]; r.Err == nil && !r.Replayed {
-			w.sales[d.SaleID].Remaining -= d.Quantity
-			w.sales[d.SaleID].Accepted += d.Quantity
-			w.purchases[d.PurchaseID] = stock.Purchase{PurchaseID: d.PurchaseID, SaleID: d.SaleID, UserID: d.UserID,
-				Quantity: d.Quantity, PriceCents: d.PriceCents, Fence: fence, Status: stock.StatusPending, CreatedAt: d.At}
-		}
-	}
-	return results, nil
-}
-
-type desk struct{ *world }
-
-func (d desk) Close(_ context.Context, saleID string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.counterErr != nil {
-		return d.counterErr
-	}
-	s, ok := d.sales[saleID]
-	if !ok {
-		return stock.ErrSaleNotFound
-	}
-	s.State = stock.StateClosed
-	return nil
-}
-
-func (d desk) Purchase(_ context.Context, id string) (stock.Purchase, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p, ok := d.purchases[id]
-	if d.counterErr == nil && !ok {
-		return p, stock.ErrPurchaseNotFound
-	}
-	return p, d.counterErr
-}
-
-func (d desk) PurchaseOf(_ context.Context, saleID, userID string) (stock.Purchase, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, p := range d.purchases {
-		if p.SaleID == saleID && p.UserID == userID {
-			return p, d.counterErr
-		}
-	}
-	return stock.Purchase{}, cmp.Or(d.counterErr, stock.ErrPurchaseNotFound)
-}
-
-func (d desk) EachPurchase(context.Context, string, func(stock.Purchase) error) error {
-	return errors.ErrUnsupported
 }
 
 type ledger struct{ *world }

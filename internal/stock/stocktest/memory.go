@@ -192,6 +192,19 @@ func (m *Memory) Purchase(_ context.Context, purchaseID string) (purchase stock.
 	return purchase, err
 }
 
+// PurchaseOf finds a user's live purchase in a sale.
+func (m *Memory) PurchaseOf(_ context.Context, saleID, userID string) (purchase stock.Purchase, err error) {
+	err = m.do(OpRead, func() error {
+		sale := m.sales[saleID]
+		if sale == nil || sale.buyers[userID] == "" {
+			return stock.ErrPurchaseNotFound
+		}
+		purchase = sale.purchases[sale.buyers[userID]]
+		return nil
+	})
+	return purchase, err
+}
+
 // EachPurchase implements stock.Desk.
 func (m *Memory) EachPurchase(_ context.Context, saleID string, fn func(stock.Purchase) error) error {
 	var purchases []stock.Purchase
