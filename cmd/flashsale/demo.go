@@ -147,7 +147,12 @@ func (o demoOptions) measure(ctx context.Context, s *stack, variants []string, s
 	}
 	defer screen.clear()
 	var rows []bench.Row
+	lacking := s.config.Lacking()
 	for i, variant := range variants {
+		if why := lacking[variant]; why != "" {
+			rows = append(rows, bench.SkippedRow(variant, bench.ModelRace, why), bench.SkippedRow(variant, bench.ModelClosed, why))
+			continue
+		}
 		screen.step(2*i+1, 2*len(variants))
 		row, err := b.Race(ctx, bench.Race{Variant: variant, SaleID: s.saleID("race-" + variant), Users: o.users, Stock: o.stock})
 		if err != nil {

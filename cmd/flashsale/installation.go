@@ -12,8 +12,9 @@ import (
 
 // installation says which one a command works on: by the variables that API and
 // syncer read, under the same rules and with the same defaults, or by flags in
-// their place.
-type installation struct{ redis, kafka, mysql, prefix string }
+// their place. Of etcd and ZooKeeper, which hold nothing but locks, only the
+// demo has use.
+type installation struct{ redis, kafka, mysql, etcd, zookeeper, prefix string }
 
 func (o *installation) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.redis, "redis", "", "where Redis is (default: FLASHSALE_REDIS_ADDRS, else 127.0.0.1:6379)")
@@ -29,6 +30,8 @@ func (o installation) config(getenv func(string) string) (app.Config, error) {
 		{o.redis, "redis-addrs", "FLASHSALE_REDIS_ADDRS"},
 		{o.kafka, "kafka-brokers", "FLASHSALE_KAFKA_BROKERS"},
 		{o.mysql, "mysql-dsn", "FLASHSALE_MYSQL_DSN"},
+		{o.etcd, "etcd-endpoints", ""},
+		{o.zookeeper, "zookeeper-addrs", ""},
 		{o.prefix, "prefix", "FLASHSALE_PREFIX"},
 	} {
 		if s.given != "" {
@@ -46,4 +49,5 @@ func (o installation) config(getenv func(string) string) (app.Config, error) {
 }
 
 // ourFlags names the flags as this program does.
-var ourFlags = strings.NewReplacer("--redis-addrs=", "--redis=", "--kafka-brokers=", "--kafka=", "--mysql-dsn=", "--mysql=")
+var ourFlags = strings.NewReplacer("--redis-addrs=", "--redis=", "--kafka-brokers=", "--kafka=", "--mysql-dsn=", "--mysql=",
+	"--etcd-endpoints=", "--etcd=", "--zookeeper-addrs=", "--zookeeper=")

@@ -40,6 +40,7 @@ const (
 // stand-in within this process.
 type stackOptions struct {
 	redis, kafka, mysql string
+	etcd, zookeeper     string // no stand-ins for these
 	listen              string
 }
 
@@ -47,6 +48,8 @@ func (o *stackOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.redis, "redis", "", "Redis to use instead of the stand-in, host:port, several separated by commas")
 	f.StringVar(&o.kafka, "kafka", "", "Kafka to use instead of the stand-in, host:port, several separated by commas")
 	f.StringVar(&o.mysql, "mysql", "", "MySQL to use instead of the stand-in, user:password@tcp(host:port)/database")
+	f.StringVar(&o.etcd, "etcd", "", "etcd for the variant that needs it, host:port, several separated by commas; there is no stand-in")
+	f.StringVar(&o.zookeeper, "zookeeper", "", "ZooKeeper for the variant that needs it, host:port, several separated by commas; there is no stand-in")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of the API; when it is busy, a free port is taken")
 }
 
@@ -59,8 +62,14 @@ func (o stackOptions) check() error {
 	if _, _, err := net.SplitHostPort(o.listen); err != nil {
 		return usage("--listen=%q is not allowed: want host:port; port 0 is a free one", o.listen)
 	}
-	_, err := installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql}.config(func(string) string { return "" })
+	_, err := o.given()
 	return err
+}
+
+// given are the settings that the servers' flags amount to, under the rules of
+// the API and the syncer.
+func (o stackOptions) given() (app.Config, error) {
+	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, etcd: o.etcd, zookeeper: o.zookeeper}.config(func(string) string { return "" })
 }
 
 // stack is a whole installation in this process.
@@ -147,7 +156,13 @@ func (s *stack) configure(o stackOptions, name string) (err error) {
 		MySQLDSN:     s.sql.DSN(),
 		AdminToken:   s.adminToken,
 	}
+	given, err := o.given()
+	if err != nil {
+		return err
+	}
+	s.config.EtcdEndpoints, s.config.ZooKeeperAddrs = given.EtcdEndpoints, given.ZooKeeperAddrs
 	if !s.redis.Real() {
+		s.config.RedisStandIn = true
 		s.config.PollMin, s.config.PollMax, s.config.RedisTimeout = standInPollMin, standInPollMax, standInTimeout
 	}
 	s.config.Listen, s.listening, err = freeListen(o.listen)

@@ -101,17 +101,16 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 	a.opened(client)
 	store := redisstock.New(client, redisstock.Options{Keys: keys})
 	locks := redislock.Options{TTL: cfg.LockTTL, Wait: cfg.LockWait, PollMin: cfg.PollMin, PollMax: cfg.PollMax, Keys: lockKeys(keys)}
-	built, closers, err := build(client, store, locks, observed.Locks(a.logger))
-	a.opened(closers...)
-	if err != nil {
-		return nil, fmt.Errorf("app: %w", err)
-	}
-
 	ledger, err := sqlstock.Open(cfg.MySQLDSN, sqlstock.Options{Logger: a.logger})
 	if err != nil {
 		return nil, fmt.Errorf("app: %w", err)
 	}
 	a.opened(ledger)
+	built, closers, err := build(backends{config: cfg, redis: client, locks: locks, store: store, ledger: ledger}, observed.Locks(a.logger))
+	a.opened(closers...)
+	if err != nil {
+		return nil, fmt.Errorf("app: %w", err)
+	}
 
 	kafka := kafkastock.Options{Brokers: cfg.KafkaBrokers, Topics: kafkastock.Names(cfg.Prefix), Logger: a.logger}
 	if err := a.wireRelay(keys, kafka, observed); err != nil {
@@ -136,7 +135,7 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 			defer context.AfterFunc(a.drain, cancel)() // a minute's wait must not hold up the end
 			return auditor.Audit(ctx, saleID, audit.Options{Wait: wait, Deep: deep})
 		},
-		Variants: Variants(), AdminToken: cfg.AdminToken,
+		Variants: cfg.Offered(), Lacking: cfg.Lacking(), AdminToken: cfg.AdminToken,
 		Checks: []httpapi.Check{
 			{Name: ping.name, Ping: ping.check, Required: true}, {Name: topics.name, Ping: topics.check}, {Name: schema.name, Ping: schema.check},
 		},

@@ -21,6 +21,10 @@ type Config struct {
 	KafkaBrokers []string // host:port
 	MySQLDSN     string   // user:password@tcp(host:port)/database, or sqlite:PATH
 
+	// Where etcd and ZooKeeper are, host:port; empty: their variants are not offered.
+	EtcdEndpoints  []string
+	ZooKeeperAddrs []string
+
 	AdminToken string // for the routes that change sales; NewAPI wants one
 
 	LockTTL  time.Duration // lease of a sale's lock
@@ -28,6 +32,9 @@ type Config struct {
 	// PollMin and PollMax bound the pause between two attempts at a lock that is
 	// held; 0: the variant's own. Only a stand-in for Redis needs longer ones.
 	PollMin, PollMax time.Duration
+
+	// RedisStandIn says that Redis is a stand-in, which lacks what some variants need.
+	RedisStandIn bool
 
 	// RedisTimeout bounds each exchange with Redis; 0: 1.5 s. As above.
 	RedisTimeout time.Duration

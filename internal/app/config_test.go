@@ -35,6 +35,7 @@ func TestFlagOverridesVariableOverridesDefault(t *testing.T) {
 
 func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
 	environ := []string{"FLASHSALE_LISTEN=8080", "FLASHSALE_ADMIN_LISTEN=x", "FLASHSALE_REDIS_ADDRS=a:1,,b:2", "FLASHSALE_KAFKA_BROKERS=kafka", "FLASHSALE_MYSQL_DSN=sqlite:hunter2.db",
+		"FLASHSALE_ETCD_ENDPOINTS=etcd", "FLASHSALE_ZOOKEEPER_ADDRS=a:1,b",
 		"FLASHSALE_ADMIN_TOKEN=hunter2", "FLASHSALE_LOCK_TTL=30", "FLASHSALE_LOCK_WAIT=0s", "FLASHSALE_PREFIX=A", "FLASHSALE_SHUTDOWN_TIMEOUT=1h", "FLASHSALE_LOG_FORMAT=xml", "FLASHSALE_LOG_LEVEL=loud"}
 	_, _, err := ParseConfig(APIProgram, nil, environ, io.Discard)
 	if err == nil {

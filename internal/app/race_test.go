@@ -19,7 +19,7 @@ func TestRaces(t *testing.T) {
 	migrate(t, cfg)
 	v, _ := startAPI(t, cfg)
 	startSyncer(t, cfg)
-	for _, variant := range Variants() {
+	for _, variant := range cfg.Offered() {
 		t.Run(variant, func(t *testing.T) {
 			v := &visitor{t: t, base: v.base, http: v.http}
 			for round := range rounds {

@@ -19,7 +19,7 @@ func wholeSale(t *testing.T, cfg Config) {
 	_, endSyncer := startSyncer(t, cfg)
 	v.do(200, "GET", "/readyz", "")
 
-	for _, variant := range Variants() {
+	for _, variant := range cfg.Offered() {
 		oneSale(v, "phone-"+variant, variant)
 	}
 	scraped, err := v.send("GET", v.admin+"/metrics", "")

@@ -205,8 +205,11 @@ func (v *visitor) do(status int, method, path, body string, head ...string) repl
 
 func (v *visitor) createSale(id, variant string, stock int) {
 	v.t.Helper()
-	v.do(201, "POST", "/v1/sales", fmt.Sprintf(`{"item_id":%q,"title":"a test","price_cents":100,"stock":%d,"variant":%q,"per_user_limit":2}`, id, stock, variant),
-		"Authorization", "Bearer "+testToken)
+	v.do(201, "POST", "/v1/sales", saleOf(id, variant, stock), "Authorization", "Bearer "+testToken)
+}
+
+func saleOf(id, variant string, stock int) string {
+	return fmt.Sprintf(`{"item_id":%q,"title":"a test","price_cents":100,"stock":%d,"variant":%q,"per_user_limit":2}`, id, stock, variant)
 }
 
 func purchaseOf(user string, quantity int) string {

@@ -9,45 +9,79 @@ import (
 	"flashsale/internal/lock/redislock"
 	"flashsale/internal/metrics"
 	"flashsale/internal/redisstock"
+	"flashsale/internal/sqlstock"
 	"flashsale/internal/stock"
 )
 
 // variants is the one table of what a sale can be guarded by: a lock around the
 // guarded counter, or a counter that needs none.
-var variants = []struct {
-	name   string
-	locker func(redis.UniversalClient, redislock.Options) (lock.Locker, error) // nil: no lock
-	atomic bool
-}{
+var variants = []variant{
 	{name: "none"},
-	{name: "setnx", locker: func(c redis.UniversalClient, o redislock.Options) (lock.Locker, error) {
-		return redislock.NewSetNX(c, o)
-	}},
-	{name: "watchdog", locker: func(c redis.UniversalClient, o redislock.Options) (lock.Locker, error) {
-		return redislock.NewWatchdog(c, o)
-	}},
-	{name: "atomic", atomic: true},
+	{name: "setnx", locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNX(b.redis, b.locks) }},
+	{name: "watchdog", locker: func(b backends) (lock.Locker, error) { return redislock.NewWatchdog(b.redis, b.locks) }},
+	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 }
 
-// Variants are the names of the variants, in the order of the table.
-func Variants() []string {
-	names := make([]string, len(variants))
-	for i, v := range variants {
-		names[i] = v.name
+type variant struct {
+	name    string
+	needs   need                                // beyond what every installation has
+	locker  func(backends) (lock.Locker, error) // nil: no lock
+	counter func(backends) stock.Counter        // nil: the guarded one
+}
+
+// backends is what variants are made of.
+type backends struct {
+	config Config
+	redis  redis.UniversalClient
+	locks  redislock.Options
+	store  *redisstock.Store
+	ledger *sqlstock.DB
+}
+
+// Variants are the names of all variants, in the order of the table, whether or
+// not an installation has what they need.
+func Variants() []string { return names(func(variant) bool { return true }) }
+
+// Offered are the names of the variants that an installation with these
+// settings has everything for, in the order of the table.
+func (c Config) Offered() []string {
+	return names(func(v variant) bool { return v.needs.metBy(c) })
+}
+
+// Lacking are the other variants, and what each of them needs, as in "needs etcd".
+func (c Config) Lacking() map[string]string {
+	lacking := map[string]string{}
+	for _, v := range variants {
+		if !v.needs.metBy(c) {
+			lacking[v.name] = "needs " + v.needs.what
+		}
 	}
-	return names
+	return lacking
 }
 
-// build makes every variant, its locks observed. The closers are the locks'.
-func build(client redis.UniversalClient, store *redisstock.Store, o redislock.Options, locks *metrics.Locks) (map[string]stock.Variant, []io.Closer, error) {
+func names(which func(variant) bool) (list []string) {
+	for _, v := range variants {
+		if which(v) {
+			list = append(list, v.name)
+		}
+	}
+	return list
+}
+
+// build makes every variant that is offered, its locks observed. The closers
+// are the locks'.
+func build(b backends, locks *metrics.Locks) (map[string]stock.Variant, []io.Closer, error) {
 	built, closers := map[string]stock.Variant{}, []io.Closer(nil)
 	for _, v := range variants {
-		variant := stock.Variant{Counter: store.Guarded()}
-		if v.atomic {
-			variant.Counter = store.Atomic()
+		if !v.needs.metBy(b.config) {
+			continue
+		}
+		variant := stock.Variant{Counter: b.store.Guarded()}
+		if v.counter != nil {
+			variant.Counter = v.counter(b)
 		}
 		if v.locker != nil {
-			locker, err := v.locker(client, o)
+			locker, err := v.locker(b)
 			if err != nil {
 				return nil, closers, err
 			}

@@ -31,8 +31,9 @@ type Options struct {
 	// events in flight; deep compares purchase by purchase.
 	Audit func(ctx context.Context, saleID string, wait time.Duration, deep bool) (stock.Audit, error)
 
-	Variants   []string // that a sale may be created with
-	AdminToken string   // Bearer token of the routes that change sales
+	Variants   []string          // that a sale may be created with
+	Lacking    map[string]string // other variants that are known, and what each of them needs: "needs etcd"
+	AdminToken string            // Bearer token of the routes that change sales
 
 	Checks   []Check     // behind /readyz
 	Draining func() bool // nil: never

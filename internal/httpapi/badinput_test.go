@@ -112,7 +112,7 @@ func badValues(f field) map[string]string {
 // posts are the two routes that take a body.
 func posts() map[string][]field {
 	return map[string][]field{
-		"/v1/sales":                 saleFields([]string{"atomic", "watchdog"}),
+		"/v1/sales":                 saleFields([]string{"atomic", "watchdog"}, nil),
 		"/v1/sales/phone/purchases": purchaseFields,
 	}
 }

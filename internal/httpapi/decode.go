@@ -189,6 +189,8 @@ func (f field) checkText(s string) string {
 		return "is too short"
 	case n > f.max:
 		return "is too long"
+	case f.lacking[s] != "":
+		return "is not offered here: it " + f.lacking[s]
 	case f.enum != nil && !slices.Contains(f.enum, s):
 		return "is not known"
 	case f.pattern != nil && !f.pattern.MatchString(s):

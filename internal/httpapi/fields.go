@@ -30,10 +30,11 @@ type field struct {
 	doc      string
 	example  any
 
-	pattern  *regexp.Regexp // text
-	min, max int64          // integer: the value, text: characters, duration: milliseconds; max 0: no limits
-	enum     []string       // text
-	fields   []field        // object
+	pattern  *regexp.Regexp    // text
+	min, max int64             // integer: the value, text: characters, duration: milliseconds; max 0: no limits
+	enum     []string          // text
+	lacking  map[string]string // text: values that are known but not offered here, and why
+	fields   []field           // object
 }
 
 // What a request may hold, beside the domain's own limits.
@@ -55,7 +56,7 @@ var (
 // Instants lie between these two years, the last one excluded.
 const firstYear, endYear = 1970, 2200
 
-func saleFields(variants []string) []field {
+func saleFields(variants []string, lacking map[string]string) []field {
 	work := []field{
 		{name: "min", kind: integer, required: true, min: 0, max: stock.MaxWork.Milliseconds(), example: 50, doc: "shortest, in ms"},
 		{name: "max", kind: integer, required: true, min: 0, max: stock.MaxWork.Milliseconds(), example: 200, doc: "longest, in ms; at least min"},
@@ -66,7 +67,7 @@ func saleFields(variants []string) []field {
 		{name: "title", kind: text, required: true, min: 1, max: stock.MaxTitle, example: "A phone", doc: "for people"},
 		{name: "price_cents", kind: integer, required: true, min: 0, max: stock.MaxPriceCents, example: 49900, doc: "price of a unit in cents"},
 		{name: "stock", kind: integer, required: true, min: 1, max: stock.MaxStock, example: 100, doc: "units on sale"},
-		{name: "variant", kind: text, required: true, enum: variants, min: 1, max: 64, example: variants[0], doc: "the lock that guards the stock"},
+		{name: "variant", kind: text, required: true, enum: variants, lacking: lacking, min: 1, max: 64, example: variants[0], doc: "the lock that guards the stock"},
 		{name: "per_user_limit", kind: integer, required: true, min: 1, max: stock.MaxStock, example: 1, doc: "units that one user may buy"},
 		{name: "starts_at", kind: instant, example: "2030-11-11T10:00:00Z", doc: "when the sale starts; at once when absent"},
 		{name: "ends_at", kind: instant, example: "2030-11-12T10:00:00Z", doc: "when the sale ends; never by itself when absent"},

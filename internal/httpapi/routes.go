@@ -44,7 +44,7 @@ var (
 func (a *api) routeTable() []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/sales", name: "createSale", summary: "Create a sale, or complete its creation",
-			admin: true, body: saleFields(a.Variants), check: checkSale,
+			admin: true, body: saleFields(a.Variants, a.Lacking), check: checkSale,
 			status: 201, reply: saleBody{}, codes: []string{"sale_exists", "unavailable", "outcome_unknown"}, handle: a.createSale},
 		{method: http.MethodGet, path: "/v1/sales", name: "listSales", summary: "List sales by ID",
 			query: pageQuery, status: 200, reply: salesBody{}, codes: []string{"unavailable"}, handle: a.listSales},

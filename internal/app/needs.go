@@ -1,0 +1,19 @@
+package app
+
+import "strings"
+
+// need is a server that not every installation has. The zero value needs none.
+type need struct {
+	what string // as in "needs etcd"
+	met  func(Config) bool
+}
+
+func (n need) metBy(c Config) bool { return n.met == nil || n.met(c) }
+
+// What variants may need.
+var (
+	needsEtcd      = need{"etcd", func(c Config) bool { return len(c.EtcdEndpoints) > 0 }}
+	needsZooKeeper = need{"ZooKeeper", func(c Config) bool { return len(c.ZooKeeperAddrs) > 0 }}
+	needsMySQL     = need{"MySQL", func(c Config) bool { return !strings.HasPrefix(c.MySQLDSN, "sqlite:") }}
+	needsRealRedis = need{"redis-server", func(c Config) bool { return !c.RedisStandIn }}
+)

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestVariantsAreOfferedWhereTheirServersAre(t *testing.T) {
+	for _, test := range []struct {
+		need need
+		with func(*Config)
+	}{
+		{needsEtcd, func(c *Config) { c.EtcdEndpoints = []string{"h:1"} }},
+		{needsZooKeeper, func(c *Config) { c.ZooKeeperAddrs = []string{"h:1"} }},
+		{needsMySQL, func(c *Config) { c.MySQLDSN = "u:p@tcp(h:1)/db" }},
+		{needsRealRedis, func(c *Config) { c.RedisStandIn = false }},
+	} {
+		t.Run(test.need.what, func(t *testing.T) {
+			alter(t, variant{name: "needy", needs: test.need})
+			cfg := Config{MySQLDSN: "sqlite:x", RedisStandIn: true}
+			if why := cfg.Lacking()["needy"]; why != "needs "+test.need.what || slices.Contains(cfg.Offered(), "needy") {
+				t.Errorf("without: offered %v, lacking %q", cfg.Offered(), why)
+			}
+			test.with(&cfg)
+			if why, lacking := cfg.Lacking()["needy"]; lacking || !slices.Contains(cfg.Offered(), "needy") {
+				t.Errorf("with: offered %v, lacking %q", cfg.Offered(), why)
+			}
+		})
+	}
+	if !slices.Contains(Variants(), "watchdog") || !slices.Contains(Config{}.Offered(), "watchdog") {
+		t.Error("a variant that needs nothing isn't offered")
+	}
+}
+
+func TestAVariantThatLacksItsServerIsRefusedByName(t *testing.T) {
+	alter(t, variant{name: "needy", needs: needsEtcd})
+	cfg := embedded(t)
+	migrate(t, cfg)
+	v, _ := startAPI(t, cfg)
+	got := v.do(422, "POST", "/v1/sales", saleOf("phone", "needy", 10), "Authorization", "Bearer "+testToken)
+	if !strings.Contains(got.text, "it needs etcd") || !strings.Contains(got.text, "one of none, setnx, watchdog") {
+		t.Errorf("got %s", got.text)
+	}
+	if spec := v.do(200, "GET", "/openapi.json", ""); strings.Contains(spec.text, "needy") {
+		t.Error("the document offers it")
+	}
+}
+
+// alter adds a variant for the time of a test.
+func alter(t *testing.T, v variant) {
+	was := variants
+	variants = append(slices.Clip(was), v)
+	t.Cleanup(func() { variants = was })
+}
