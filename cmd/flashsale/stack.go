@@ -31,8 +31,8 @@ const (
 	// The stand-in for Redis runs a script a tenth as fast: with the usual 5 to
 	// 15 ms, a crowd that polls for a lock leaves its holder no turn, and on a
 	// busy machine a turn takes longer than a Redis may take to answer.
-	standInPollMin = 100 * time.Millisecond
-	standInPollMax = 300 * time.Millisecond
+	standInPollMin = 200 * time.Millisecond
+	standInPollMax = 600 * time.Millisecond
 	standInTimeout = 10 * time.Second
 )
 
