@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -126,20 +125,30 @@ func TestServersComeLater(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and says nothing.
-func TestSilentRedis(t *testing.T) {
+// Servers that take connections and say nothing.
+func TestSilentServers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close() // closes what was never accepted
-	cfg := config(t, listener.Addr().String(), []string{"127.0.0.1:1"}, "sqlite:"+filepath.Join(t.TempDir(), "flashsale.db"))
-	migrateSchema(t, cfg)
-	v, _ := startAPI(t, cfg)
+	silent := listener.Addr().String()
+	began := time.Now()
+	v, end := startAPI(t, config(t, silent, []string{silent}, "user:password@tcp("+silent+")/db"))
+	if took := time.Since(began); took > startupTimeout+2*time.Second {
+		t.Errorf("started after %s", took)
+	}
+	for path, status := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/sales/phone": 503} {
+		v.bounded(status, "GET", path, "")
+	}
 	if got := v.bounded(503, "POST", "/v1/sales/phone/purchases", purchaseOf("alice", 1)); got.code() != "unavailable" {
 		t.Errorf("got %s", got.text)
 	}
-	v.bounded(503, "GET", "/readyz", "")
+	began = time.Now()
+	end()
+	if took := time.Since(began); took > 2*relayTTL {
+		t.Errorf("ended after %s", took)
+	}
 }
 
 // What only a person can mend is refused at the start, with the command that does it.

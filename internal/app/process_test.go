@@ -24,12 +24,12 @@ import (
 	"flashsale/internal/sqlstock"
 )
 
-// programs is the folder with the two programs, built once.
-var programs = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "flashsale-programs-")
-	if err != nil {
+// programs is the folder with the two programs, built when first wanted.
+var programs = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "flashsale-programs-"); err != nil {
 		return "", err
 	}
+	built = dir
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "flashsale/cmd/api", "flashsale/cmd/syncer")
 	if out, err := build.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("%w: %s", err, out)
@@ -37,10 +37,12 @@ var programs = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
+var built string // the folder to remove at the end
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, _ := programs(); dir != "" {
-		os.RemoveAll(dir)
+	if built != "" {
+		os.RemoveAll(built)
 	}
 	os.Exit(code)
 }
