@@ -16,7 +16,7 @@ test: check loadtest-check $(TESTRUN) ## the whole suite with -race, on real ser
 	$(TESTRUN) $(GO) test -race -timeout $(TIMEOUT) ./...
 
 test-fast: ## the tests on embedded stand-ins alone, without -race
-	FLASHSALE_TEST_REDIS=embedded FLASHSALE_TEST_SQL=embedded FLASHSALE_TEST_KAFKA=embedded \
+	FLASHSALE_TEST_REDIS=embedded FLASHSALE_TEST_SQL=embedded FLASHSALE_TEST_KAFKA=embedded FLASHSALE_TEST_ETCD=embedded FLASHSALE_TEST_ZOOKEEPER=embedded \
 		$(GO) test -timeout $(TIMEOUT) ./...
 
 check: ## gofmt, go vet, staticcheck
@@ -28,7 +28,7 @@ check: ## gofmt, go vet, staticcheck
 loadtest-check: ## the k6 scripts: types, and a run of each without k6
 	@[ ! -e loadtest/check.sh ] || sh loadtest/check.sh || [ $$? -eq 3 ]
 
-deps: $(TESTRUN) ## install Redis, MariaDB, Java, Maven (Debian, Ubuntu) and fetch Kafka
+deps: $(TESTRUN) ## install Redis, MariaDB, etcd, ZooKeeper, Java, Maven (Debian, Ubuntu) and fetch Kafka
 	$(TESTRUN) -deps
 
 build: ## build api, syncer and flashsale into bin/

@@ -11,17 +11,24 @@ import (
 
 const givenTimeout = 10 * time.Second
 
-// Given is a Redis or Kafka (RedisName, KafkaName) that somebody else runs at
-// addrs, host:port separated by commas. Start finds out whether it answers;
+// Given is a server that somebody else runs at addrs, host:port separated by
+// commas: any but SQL, by its name. Start finds out whether it answers;
 // Stop and Kill do nothing.
 func Given(name, addrs string) Server {
 	g := &given{name: name, addr: addrs}
 	g.probe = func(ctx context.Context) (string, error) {
 		first, _, _ := strings.Cut(addrs, ",")
-		if name == KafkaName {
-			return "Kafka at " + addrs, probeKafka(ctx, strings.TrimSpace(first), "")
+		first = strings.TrimSpace(first)
+		switch name {
+		case KafkaName:
+			return "Kafka at " + addrs, probeKafka(ctx, first, "")
+		case EtcdName:
+			return probeEtcd(ctx, first, "")
+		case ZooKeeperName:
+			return probeZooKeeper(ctx, first, "")
+		default:
+			return probeRedis(ctx, strings.Split(addrs, ","), 0)
 		}
-		return probeRedis(ctx, strings.Split(addrs, ","), 0)
 	}
 	return g
 }

@@ -7,6 +7,8 @@
 //	redis       EmbeddedRedis            Redis                    Given
 //	kafka       EmbeddedKafka            Kafka                    Given
 //	sql         SQLite                   MariaDB                  GivenSQL
+//	etcd        -                        Etcd                     Given
+//	zookeeper   -                        ZooKeeper                Given
 //
 // Child processes listen on the loopback interface alone, on a free port, keep
 // their files in the directory that they are given, and die with this process.
@@ -17,15 +19,17 @@ import "context"
 
 // The names of the stores, as JSON results and messages call them.
 const (
-	RedisName = "redis"
-	KafkaName = "kafka"
-	SQLName   = "sql"
+	RedisName     = "redis"
+	KafkaName     = "kafka"
+	SQLName       = "sql"
+	EtcdName      = "etcd"
+	ZooKeeperName = "zookeeper"
 )
 
 // Server is one store. Start, Stop and Kill are called one after the other, not
 // concurrently; the other methods are safe at any time.
 type Server interface {
-	// Name is redis, kafka or sql.
+	// Name is redis, kafka, sql, etcd or zookeeper.
 	Name() string
 
 	// Version is product and version, like "redis-server 7.0.15". A server

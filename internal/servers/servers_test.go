@@ -32,6 +32,8 @@ func all() map[string]startable {
 		"redis-server": {RedisAvailable(), Redis, setKey, getKey},
 		"MariaDB":      {MariaDBAvailable(), func(dir string) Server { return MariaDB(dir) }, insertRow, selectRow},
 		"Apache Kafka": {KafkaAvailable(), Kafka, makeTopic, seeTopic},
+		"etcd":         {EtcdAvailable(), Etcd, putKey, readKey},
+		"ZooKeeper":    {ZooKeeperAvailable(), ZooKeeper, makeNode, seeNode},
 	}
 }
 

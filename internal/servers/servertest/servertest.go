@@ -2,10 +2,12 @@
 // a real one where there is one: that of the test run (program testrun), named
 // by the environment, else one of the test process's own, started when it is
 // first wanted. Where none can be had the test gets an embedded stand-in, is
-// told so in its log, and is counted.
+// told so in its log, and is counted. For etcd and ZooKeeper there are none:
+// without a real one the test is skipped, and counted as such.
 //
-// FLASHSALE_TEST_REDIS (addresses), _SQL (the DSN of a server) and _KAFKA
-// (brokers) name servers to use; the value "embedded" asks for the stand-in.
+// FLASHSALE_TEST_REDIS (addresses), _SQL (the DSN of a server), _KAFKA (brokers),
+// _ETCD (endpoints) and _ZOOKEEPER (addresses) name servers to use; the value
+// "embedded" asks for the stand-in, or says that there is none.
 package servertest
 
 import (
@@ -23,15 +25,17 @@ import (
 
 // The environment by which a test run and its tests talk to each other.
 const (
-	EnvRedis = "FLASHSALE_TEST_REDIS"
-	EnvSQL   = "FLASHSALE_TEST_SQL"
-	EnvKafka = "FLASHSALE_TEST_KAFKA"
+	EnvRedis     = "FLASHSALE_TEST_REDIS"
+	EnvSQL       = "FLASHSALE_TEST_SQL"
+	EnvKafka     = "FLASHSALE_TEST_KAFKA"
+	EnvEtcd      = "FLASHSALE_TEST_ETCD"
+	EnvZooKeeper = "FLASHSALE_TEST_ZOOKEEPER"
 
 	// EnvTally names a file to which each use of a server adds a line: name
 	// of the server, "real" or "stand-in" or "skipped", test binary, test.
 	EnvTally = "FLASHSALE_TEST_TALLY"
 
-	// Embedded as the value of one of the first three asks for the stand-in.
+	// Embedded as the value of one of these asks for the stand-in.
 	Embedded = "embedded"
 )
 
@@ -47,6 +51,19 @@ func Redis(t testing.TB) string {
 func Kafka(t testing.TB) []string {
 	t.Helper()
 	return strings.Split(use(t, &sharedKafka).Addr(), ",")
+}
+
+// Etcd is the list of endpoints of an etcd that other tests use at the same
+// time: write under a Prefix of your own. Without etcd the test is skipped.
+func Etcd(t testing.TB) []string {
+	t.Helper()
+	return strings.Split(use(t, &sharedEtcd).Addr(), ",")
+}
+
+// ZooKeeper is the same for ZooKeeper.
+func ZooKeeper(t testing.TB) []string {
+	t.Helper()
+	return strings.Split(use(t, &sharedZooKeeper).Addr(), ",")
 }
 
 // Prefix is a name that no other test has: lower case letters and digits, fit
@@ -73,20 +90,40 @@ func KafkaServer(t testing.TB) servers.Server {
 // no stand-in for a server that can be stopped: without one the test is skipped.
 func SQLServer(t testing.TB) servers.Database {
 	t.Helper()
-	if missing := sqlKind.missing(); missing != nil {
-		record(t, servers.SQLName, "skipped")
-		t.Skipf("needs a real SQL server (%v; `make deps` installs it)", missing)
-	}
+	skipWithout(t, sqlKind)
 	return own(t, sqlKind).(servers.Database)
 }
 
-// kind is what the three stores have in common here.
+// EtcdServer is an etcd of the test's own; see SQLServer.
+func EtcdServer(t testing.TB) servers.Server {
+	t.Helper()
+	skipWithout(t, etcdKind)
+	return own(t, etcdKind)
+}
+
+// ZooKeeperServer is a ZooKeeper of the test's own; see SQLServer.
+func ZooKeeperServer(t testing.TB) servers.Server {
+	t.Helper()
+	skipWithout(t, zooKeeperKind)
+	return own(t, zooKeeperKind)
+}
+
+// skipWithout skips a test that has no use for a stand-in.
+func skipWithout(t testing.TB, k kind) {
+	t.Helper()
+	if missing := k.missing(); missing != nil {
+		record(t, k.name, "skipped")
+		t.Skipf("needs a real %s server (%v; `make deps` installs it)", k.name, missing)
+	}
+}
+
+// kind is what the stores have in common here.
 type kind struct {
 	name, env string
 	given     func(addr string) servers.Server
 	available func() error
 	real      func(dir string) servers.Server
-	standIn   func(dir string) servers.Server
+	standIn   func(dir string) servers.Server // nil: there is none
 }
 
 var (
@@ -116,6 +153,20 @@ var (
 			return servers.SQLite(filepath.Join(dir, "flashsale.db"))
 		},
 	}
+	etcdKind = kind{
+		name:      servers.EtcdName,
+		env:       EnvEtcd,
+		given:     func(addr string) servers.Server { return servers.Given(servers.EtcdName, addr) },
+		available: servers.EtcdAvailable,
+		real:      servers.Etcd,
+	}
+	zooKeeperKind = kind{
+		name:      servers.ZooKeeperName,
+		env:       EnvZooKeeper,
+		given:     func(addr string) servers.Server { return servers.Given(servers.ZooKeeperName, addr) },
+		available: servers.ZooKeeperAvailable,
+		real:      servers.ZooKeeper,
+	}
 )
 
 // missing says why no real server can be started, nil if one can.
@@ -134,6 +185,9 @@ func (k kind) start(dir string) (servers.Server, error) {
 		if missing = server.Start(context.Background()); missing == nil {
 			return server, nil
 		}
+	}
+	if k.standIn == nil {
+		return nil, missing
 	}
 	dir = filepath.Join(dir, "stand-in")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -177,13 +231,18 @@ type shared struct {
 }
 
 var (
-	sharedRedis = shared{kind: redisKind}
-	sharedKafka = shared{kind: kafkaKind}
-	sharedSQL   = shared{kind: sqlKind}
+	sharedRedis     = shared{kind: redisKind}
+	sharedKafka     = shared{kind: kafkaKind}
+	sharedSQL       = shared{kind: sqlKind}
+	sharedEtcd      = shared{kind: etcdKind}
+	sharedZooKeeper = shared{kind: zooKeeperKind}
 )
 
 func use(t testing.TB, s *shared) servers.Server {
 	t.Helper()
+	if addr := os.Getenv(s.kind.env); s.kind.standIn == nil && (addr == "" || addr == Embedded) {
+		skipWithout(t, s.kind)
+	}
 	s.once.Do(func() {
 		if addr := os.Getenv(s.kind.env); addr != "" && addr != Embedded {
 			server := s.kind.given(addr)

@@ -87,7 +87,7 @@ func TestPrefixesDifferAndFit(t *testing.T) {
 func TestStandInsAreToldAndCounted(t *testing.T) {
 	tally := filepath.Join(t.TempDir(), "tally")
 	output := again(t, "TestUsesEverything", EnvTally+"="+tally,
-		EnvRedis+"="+Embedded, EnvKafka+"="+Embedded, EnvSQL+"="+Embedded)
+		EnvRedis+"="+Embedded, EnvKafka+"="+Embedded, EnvSQL+"="+Embedded, EnvEtcd+"="+Embedded, EnvZooKeeper+"="+Embedded)
 	for _, want := range []string{"STAND-IN miniredis", "STAND-IN kfake", "STAND-IN SQLite"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("no %q in\n%s", want, output)
@@ -100,12 +100,12 @@ func TestStandInsAreToldAndCounted(t *testing.T) {
 	var got []string
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
-		if len(fields) != 4 || fields[3] != "TestUsesEverything" {
+		if len(fields) != 4 || !strings.HasPrefix(fields[3], "TestUsesEverything") {
 			t.Fatalf("line %q", line)
 		}
 		got = append(got, fields[0]+" "+fields[1])
 	}
-	if want := []string{"redis stand-in", "kafka stand-in", "sql stand-in", "sql skipped"}; !slices.Equal(got, want) {
+	if want := []string{"redis stand-in", "kafka stand-in", "sql stand-in", "sql skipped", "etcd skipped", "etcd skipped", "zookeeper skipped", "zookeeper skipped"}; !slices.Equal(got, want) {
 		t.Errorf("counted %q", got)
 	}
 }
@@ -118,7 +118,11 @@ func TestUsesEverything(t *testing.T) {
 	Redis(t)
 	Kafka(t)
 	SQL(t)
-	SQLServer(t)
+	t.Run("own SQL", func(t *testing.T) { SQLServer(t) })
+	t.Run("etcd", func(t *testing.T) { Etcd(t) })
+	t.Run("own etcd", func(t *testing.T) { EtcdServer(t) })
+	t.Run("ZooKeeper", func(t *testing.T) { ZooKeeper(t) })
+	t.Run("own ZooKeeper", func(t *testing.T) { ZooKeeperServer(t) })
 }
 
 // A test process that is killed takes its servers and their files along.

@@ -2,8 +2,8 @@
 //
 //	testrun go test -race ./...
 //
-// with a real Redis, MariaDB and Kafka of its own, that it starts on free
-// loopback ports in a temporary folder and stops again. What is not installed it
+// with a real Redis, MariaDB, Kafka, etcd and ZooKeeper of its own, that it
+// starts on free loopback ports in a temporary folder and stops again. What is not installed it
 // installs when it is run by root on a system with apt-get; otherwise it says
 // how, and the tests do with stand-ins. Its last lines say which servers were
 // real, and how many tests ran on a stand-in. Its exit code is the command's.

@@ -20,6 +20,7 @@ type store struct {
 	open      func(dir string) servers.Server
 	packages  []string // Debian's
 	fetch     func(context.Context) error
+	skips     bool // without it tests are skipped: there is no stand-in
 
 	server servers.Server // nil: stand-ins
 	why    error          // there is no real one
@@ -39,6 +40,14 @@ func storesOfARun() []*store {
 		{
 			name: servers.KafkaName, env: servertest.EnvKafka, packages: []string{"default-jre-headless", "maven"},
 			available: servers.KafkaAvailable, open: servers.Kafka, fetch: servers.FetchKafka,
+		},
+		{
+			name: servers.EtcdName, env: servertest.EnvEtcd, packages: []string{"etcd-server"},
+			available: servers.EtcdAvailable, open: servers.Etcd, skips: true,
+		},
+		{
+			name: servers.ZooKeeperName, env: servertest.EnvZooKeeper, packages: []string{"default-jre-headless", "libzookeeper-java"},
+			available: servers.ZooKeeperAvailable, open: servers.ZooKeeper, skips: true,
 		},
 	}
 }
@@ -62,15 +71,23 @@ func bringUp(ctx context.Context, dir string, stores []*store, stdout io.Writer)
 	all.Wait()
 	for _, s := range stores {
 		if s.server != nil {
-			fmt.Fprintf(stdout, "testrun: %-5s %s at %s\n", s.name, s.server.Version(), s.server.Addr())
+			fmt.Fprintf(stdout, "testrun: %-9s %s at %s\n", s.name, s.server.Version(), s.server.Addr())
 			continue
 		}
-		fmt.Fprintf(stdout, "testrun: %-5s NO REAL SERVER, tests get a stand-in: %v\n", s.name, s.why)
+		fmt.Fprintf(stdout, "testrun: %-9s NO REAL SERVER, %s: %v\n", s.name, s.instead(), s.why)
 		if s.available() != nil {
-			fmt.Fprintf(stdout, "testrun: %-5s this installs it: make deps\n", s.name)
+			fmt.Fprintf(stdout, "testrun: %-9s this installs it: make deps\n", s.name)
 		}
 	}
 	fmt.Fprintf(stdout, "testrun: servers ready after %v\n", time.Since(begin).Round(10*time.Millisecond))
+}
+
+// instead is what happens to tests that want a real one and have none.
+func (s *store) instead() string {
+	if s.skips {
+		return "tests that need it are SKIPPED"
+	}
+	return "tests get a stand-in"
 }
 
 // value is what the tests find in the environment.

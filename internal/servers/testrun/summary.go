@@ -13,9 +13,11 @@ func summary(stdout io.Writer, stores []*store, tally string) {
 	fmt.Fprintln(stdout, "servers of this run:")
 	for _, s := range stores {
 		if s.server != nil {
-			fmt.Fprintf(stdout, "  %-5s real      %s%s\n", s.name, s.server.Version(), standsFor(s.server.Version()))
+			fmt.Fprintf(stdout, "  %-9s real      %s%s\n", s.name, s.server.Version(), standsFor(s.server.Version()))
+		} else if s.skips {
+			fmt.Fprintf(stdout, "  %-9s MISSING   %s (make deps installs it); tests that need it were SKIPPED\n", s.name, firstLine(s.why))
 		} else {
-			fmt.Fprintf(stdout, "  %-5s STAND-IN  %s (make deps installs the real one)\n", s.name, firstLine(s.why))
+			fmt.Fprintf(stdout, "  %-9s STAND-IN  %s (make deps installs the real one)\n", s.name, firstLine(s.why))
 		}
 	}
 	fmt.Fprintf(stdout, "tests on real servers: %d, on a stand-in: %d, skipped for want of a real server: %d\n",

@@ -71,12 +71,14 @@ func TestSummaryTellsRealFromStandIn(t *testing.T) {
 	stores := []*store{
 		{name: servers.RedisName, why: missing},
 		{name: servers.SQLName, server: versioned{servers.EmbeddedRedis()}},
+		{name: servers.EtcdName, why: errors.New("etcd is not installed"), skips: true},
 	}
 	var out bytes.Buffer
 	summary(&out, stores, "/does/not/exist")
 	want := `servers of this run:
-  redis STAND-IN  redis-server is not installed (make deps installs the real one)
-  sql   real      MariaDB 1.2.3 (stands for MySQL)
+  redis     STAND-IN  redis-server is not installed (make deps installs the real one)
+  sql       real      MariaDB 1.2.3 (stands for MySQL)
+  etcd      MISSING   etcd is not installed (make deps installs it); tests that need it were SKIPPED
 tests on real servers: 0, on a stand-in: 0, skipped for want of a real server: 0
 `
 	if out.String() != want {
@@ -100,6 +102,12 @@ func TestAServerThatDoesNotStartIsAStandIn(t *testing.T) {
 		},
 	}
 	var out bytes.Buffer
+	nowhere := &store{name: servers.EtcdName, available: func() error { return errors.New("not installed") }, skips: true}
+	bringUp(t.Context(), t.TempDir(), []*store{nowhere}, &out)
+	if !strings.Contains(out.String(), "SKIPPED: not installed") {
+		t.Errorf("printed\n%s", out.String())
+	}
+	out.Reset()
 	bringUp(t.Context(), t.TempDir(), []*store{broken}, &out)
 	if broken.server != nil || !strings.Contains(out.String(), "NO REAL SERVER") || strings.Contains(out.String(), "make deps") {
 		t.Errorf("printed\n%s", out.String())
