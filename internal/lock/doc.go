@@ -20,6 +20,7 @@
 //	setnx-getdel  SET NX PX, released by GET, compare, DEL, broken
 //	setnx         SET NX PX, a token, a scripted release, polling with jitter
 //	watchdog      setnx, extended while held, woken by the release, local queue first
+//	fair          watchdog, with one queue for all processes in Redis
 //
 // What that protects against, and what it does not:
 //
@@ -33,6 +34,8 @@
 //	              release by another; lost replies
 //	watchdog      all that; work longer than the    the process is paused past the TTL; Redis
 //	              TTL; a crowd of waiters           fails over: there the fence has to help
+//	fair          all that; being overtaken;        as watchdog; the first waiter dies: the others
+//	              waiters that died in the queue    wait until its place has ended
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
@@ -44,6 +47,7 @@
 //	setnx-getdel  3            Redis   no     no            poll             no         no
 //	setnx         2            Redis   yes    yes           poll             no         no
 //	watchdog      2            Redis   yes    yes           queue, pub/sub   no         in a process
+//	fair          2            Redis   yes    yes           pub/sub          no         everywhere
 //
 // * grows within one process only.
 //

@@ -16,7 +16,7 @@ type claim struct {
 	*store
 	key, lockKey, fenceKey string
 	token                  string
-	unsure                 bool // an attempt may have been granted unseen
+	unsure                 bool // an attempt may have been granted unseen, or given a place
 }
 
 // grant is what a claim is after.
@@ -60,7 +60,7 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 			}
 			if wake == nil && listener != nil {
 				var leave func()
-				wake, leave = listener.listen(c.lockKey)
+				wake, leave = listener.listen(c.lockKey, c.token)
 				defer leave()
 			}
 		default:
@@ -81,7 +81,7 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 func (c *claim) ask(ctx context.Context) (won grant, held time.Duration, err error) {
 	sent := time.Now()
 	reply, err := c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
-	c.unsure = c.unsure || reply.granted || err != nil && mayHaveRun(err)
+	c.unsure = c.unsure || reply.granted || reply.placed || err != nil && mayHaveRun(err)
 	won = grant{granted: reply.granted, fence: reply.fence, until: sent.Add(c.validity())}
 	if reply.granted && !time.Now().Before(won.until) {
 		return grant{}, 0, errLate

@@ -21,6 +21,7 @@ type variant struct {
 var variants = []variant{
 	{"setnx", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true}, buildSetNX},
 	{"watchdog", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true}, buildWatchdog},
+	{"fair", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true}, buildFair},
 }
 
 // brokenVariants conform too, as long as nobody crashes: that is why they are

@@ -22,7 +22,7 @@ func each(t *testing.T, test func(t *testing.T, rig *rig)) {
 	addr := realRedis(t)
 	for _, variant := range variants {
 		t.Run(variant.name, func(t *testing.T) {
-			rig := &rig{addr: addr, redis: connect(t, addr), build: variant.build}
+			rig := &rig{variant: variant, addr: addr, redis: connect(t, addr)}
 			if err := rig.redis.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -32,9 +32,9 @@ func each(t *testing.T, test func(t *testing.T, rig *rig)) {
 }
 
 type rig struct {
+	variant
 	addr  string
 	redis *redis.Client // undisturbed
-	build func(testing.TB, *redis.Client, Options) lock.Locker
 }
 
 func (r *rig) locker(t testing.TB, options Options) lock.Locker {
@@ -105,7 +105,7 @@ func TestCallerCancelledWhileTheGrantIsUnderWayKeepsTheLock(t *testing.T) {
 			each(t, func(t *testing.T, rig *rig) {
 				ctx, cancel := context.WithCancel(t.Context())
 				client, _ := flake(t, rig.addr, acquireScript, first(attempts, outcome))
-				client.AddHook(afterEvalSha(cancel))
+				client.AddHook(afterScript(cancel))
 				_, err := rig.build(t, client, Options{}).Acquire(ctx, "item")
 				locktest.Is(t, err, context.Canceled)
 				rig.nothingLeft(t)
@@ -248,7 +248,7 @@ func TestScriptsAreForgotten(t *testing.T) {
 		forget()
 		lease := acquire(t, locker)
 		forget()
-		if _, extends := locker.(*Watchdog); extends {
+		if rig.features.Extends {
 			eventually(t, "extended", func() bool { return f.runs(extendScript) >= 2 })
 		}
 		forget()

@@ -21,6 +21,25 @@ const (
 
 var errLink = errors.New("the link broke")
 
+// roles is every script of a lock, by what it does: a test picks the usual one.
+var roles = map[*redis.Script]*redis.Script{
+	acquireScript: acquireScript, fairAcquireScript: acquireScript,
+	releaseScript: releaseScript, fairReleaseScript: releaseScript,
+	extendScript: extendScript,
+}
+
+// role is what a command does; nil: nothing that a test picks.
+func role(cmd redis.Cmder) *redis.Script {
+	if cmd.Name() == "evalsha" {
+		for script, role := range roles {
+			if cmd.Args()[1] == script.Hash() {
+				return role
+			}
+		}
+	}
+	return nil
+}
+
 // flaky is a go-redis hook that fails the scripts that a test picks.
 type flaky struct {
 	mu   sync.Mutex
@@ -33,9 +52,9 @@ func flake(t testing.TB, addr string, script *redis.Script, fate func(ctx contex
 	t.Helper()
 	f := &flaky{plan: map[*redis.Script]func(context.Context, int) fault{script: fate}, seen: map[*redis.Script]int{}}
 	client := connect(t, addr)
-	for source, script := range map[string]*redis.Script{acquireSource: acquireScript, releaseSource: releaseScript, extendSource: extendScript} {
+	for script := range roles {
 		if err := script.Load(t.Context(), client).Err(); err != nil { // one command a run
-			t.Fatal(err, source)
+			t.Fatal(err)
 		}
 	}
 	client.AddHook(f)
@@ -50,20 +69,16 @@ func (f *flaky) runs(script *redis.Script) int {
 }
 
 func (f *flaky) fate(ctx context.Context, cmd redis.Cmder) fault {
-	if cmd.Name() != "evalsha" {
+	script := role(cmd)
+	if script == nil {
 		return pass
 	}
-	for _, script := range []*redis.Script{acquireScript, releaseScript, extendScript} {
-		if cmd.Args()[1] != script.Hash() {
-			continue
-		}
-		f.mu.Lock()
-		f.seen[script]++
-		nth := f.seen[script]
-		f.mu.Unlock()
-		if plan := f.plan[script]; plan != nil {
-			return plan(ctx, nth)
-		}
+	f.mu.Lock()
+	f.seen[script]++
+	nth := f.seen[script]
+	f.mu.Unlock()
+	if plan := f.plan[script]; plan != nil {
+		return plan(ctx, nth)
 	}
 	return pass
 }
@@ -101,22 +116,22 @@ func first(n int, f fault) func(context.Context, int) fault {
 	}
 }
 
-// afterEvalSha is a hook that runs once a script has been answered, before the
+// afterScript is a hook that runs once a script has been answered, before the
 // answer is seen.
-type afterEvalSha func()
+type afterScript func()
 
-func (f afterEvalSha) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (f afterScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if cmd.Name() == "evalsha" {
+		if role(cmd) != nil {
 			f()
 		}
 		return err
 	}
 }
 
-func (f afterEvalSha) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (f afterScript) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (f afterEvalSha) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (f afterScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }

@@ -28,10 +28,10 @@ type listener struct {
 }
 
 type channel struct {
-	waiters   map[chan struct{}]struct{}
-	asked     bool      // SUBSCRIBE was sent
-	heard     bool      // and confirmed
-	idleSince time.Time // when the last waiter left
+	waiters   map[chan struct{}]string // to the token of each
+	asked     bool                     // SUBSCRIBE was sent
+	heard     bool                     // and confirmed
+	idleSince time.Time                // when the last waiter left
 }
 
 func newListener(client redis.UniversalClient) *listener {
@@ -39,9 +39,10 @@ func newListener(client redis.UniversalClient) *listener {
 }
 
 // listen returns a channel that receives when the caller had better try again:
-// once as soon as it is sure to hear of every later release, then after each.
+// once as soon as it is sure to hear of every later release, then after each
+// that is meant for everybody (its message is empty) or for token.
 // The caller calls leave when it has stopped waiting.
-func (l *listener) listen(name string) (wake <-chan struct{}, leave func()) {
+func (l *listener) listen(name, token string) (wake <-chan struct{}, leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -49,11 +50,11 @@ func (l *listener) listen(name string) (wake <-chan struct{}, leave func()) {
 	}
 	c := l.channels[name]
 	if c == nil {
-		c = &channel{waiters: make(map[chan struct{}]struct{})}
+		c = &channel{waiters: make(map[chan struct{}]string)}
 		l.channels[name] = c
 	}
 	waiter := make(chan struct{}, 1)
-	c.waiters[waiter] = struct{}{}
+	c.waiters[waiter] = token
 	if c.heard {
 		waiter <- struct{}{}
 	}
@@ -146,16 +147,17 @@ func (l *listener) dispatch(events <-chan any, tick <-chan time.Time) {
 			switch event := event.(type) {
 			case *redis.Subscription:
 				if event.Kind == "subscribe" {
-					l.wake(event.Channel, true)
+					l.wake(event.Channel, "", true)
 				}
 			case *redis.Message:
-				l.wake(event.Channel, false)
+				l.wake(event.Channel, event.Payload, false)
 			}
 		}
 	}
 }
 
-func (l *listener) wake(name string, subscribed bool) {
+// wake wakes who waits under a token, or everybody.
+func (l *listener) wake(name, token string, subscribed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.channels[name]
@@ -163,8 +165,10 @@ func (l *listener) wake(name string, subscribed bool) {
 		return
 	}
 	c.heard = c.heard || subscribed
-	for waiter := range c.waiters {
-		notify(waiter)
+	for waiter, its := range c.waiters {
+		if token == "" || token == its {
+			notify(waiter)
+		}
 	}
 }
 

@@ -75,6 +75,12 @@ func buildWatchdog(t testing.TB, client *redis.Client, options Options) lock.Loc
 	return built(t, NewWatchdog)(client, options)
 }
 
+func buildFair(t testing.TB, client *redis.Client, options Options) lock.Locker {
+	return built(t, func(c redis.UniversalClient, o Options) (*Fair, error) {
+		return NewFair(c, FairOptions{Options: o})
+	})(client, options)
+}
+
 func buildBare(t testing.TB, client *redis.Client, options Options) lock.Locker {
 	return built(t, NewSetNXBare)(client, options)
 }

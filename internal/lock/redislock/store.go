@@ -42,6 +42,7 @@ type answer struct {
 	granted bool
 	fence   uint64        // of the grant; 0 when the variant has none
 	held    time.Duration // when not granted: how long the present lease lasts; negative: no end
+	placed  bool          // when not granted: something is kept for this token until it is removed
 }
 
 // store is the part that all variants share: a server and how to ask it.

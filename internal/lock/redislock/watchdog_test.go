@@ -99,7 +99,7 @@ func TestReleaseBeforeTheSubscriptionIsMissed(t *testing.T) {
 	client, _ := flake(t, addr, nil, nil)
 	waiter := buildWatchdog(t, client, Options{PollMin: never, PollMax: never, Wait: time.Minute})
 	var lease lock.Lease
-	client.AddHook(afterEvalSha(func() { // the first refusal is on its way, and nobody listens yet
+	client.AddHook(afterScript(func() { // the first refusal is on its way, and nobody listens yet
 		if held := lease; held != nil {
 			lease = nil
 			if err := held.Release(context.Background()); err != nil {
@@ -381,9 +381,11 @@ func finish(t *testing.T, granted <-chan lock.Lease) {
 }
 
 // subscribed reports whether a waiter is sure to hear of a release.
-func subscribed(w *Watchdog, name string) bool {
-	w.listener.mu.Lock()
-	defer w.listener.mu.Unlock()
-	c := w.listener.channels[name]
+func subscribed(w *Watchdog, name string) bool { return w.listener.hears(name) }
+
+func (l *listener) hears(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.channels[name]
 	return c != nil && c.heard && len(c.waiters) > 0
 }
