@@ -21,7 +21,7 @@ func TestRaceAgainstFlashsale(t *testing.T) {
 	t.Parallel()
 	url, token := startFlashsale(t)
 	// few users: setnx polls, and a stand-in for Redis takes few scripts a second
-	settings := []string{"ADMIN_TOKEN=" + token, "USERS=24", "STOCK=8", "LEAD_MS=300", "RETRY_MS=500", "TIMEOUT_MS=3000"}
+	settings := []string{"ADMIN_TOKEN=" + token, "USERS=24", "STOCK=8", "LEAD_MS=300", "RETRY_MS=4000", "TIMEOUT_MS=5000"}
 
 	r := race(t, raceScript, url, append(settings, "VARIANTS=none,setnx,watchdog,atomic")...)
 	r.want(t, exitOK, "Every threshold holds.", "8 of 8")

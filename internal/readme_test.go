@@ -1,0 +1,110 @@
+package internal_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"flashsale/internal/app"
+)
+
+// The README's promises that can be looked up are looked up.
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
+	var help bytes.Buffer
+	if _, _, err := app.ParseConfig(app.APIProgram, []string{"--help"}, nil, &help); !errors.Is(err, app.ErrHelp) {
+		t.Fatal(err)
+	}
+	settings := regexp.MustCompile(`(?m)^  (FLASHSALE_[A-Z_]+), --.*\n(?:      .*\n)*?      default: (.+)$`).
+		FindAllStringSubmatch(help.String(), -1)
+	if want := strings.Count(help.String(), "  FLASHSALE_"); len(settings) != want || want == 0 {
+		t.Fatalf("read %d of %d settings from the help", len(settings), want)
+	}
+	rows := make(map[string]string)
+	for _, row := range regexp.MustCompile("(?m)^\\| `(FLASHSALE_[A-Z_]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(readme(t), -1) {
+		rows[row[1]] = strings.Trim(row[2], "` ")
+	}
+	for _, s := range settings {
+		name, initial := s[1], s[2]
+		switch row, ok := rows[name]; {
+		case !ok:
+			t.Errorf("README.md has no row for %s", name)
+		case initial != "none" && row != initial:
+			t.Errorf("README.md says that %s is %q by default, the help says %q", name, row, initial)
+		}
+		delete(rows, name)
+	}
+	for name := range rows {
+		t.Errorf("README.md has a row for %s, which no program reads", name)
+	}
+}
+
+func TestReadmeLinksToWhatExists(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(readme(t), -1)
+	if len(links) == 0 {
+		t.Fatal("no links found")
+	}
+	for _, link := range links {
+		if _, err := os.Stat(filepath.Join("..", link[1])); err != nil {
+			t.Errorf("README.md links to %s, which is not there", link[1])
+		}
+	}
+}
+
+func TestReadmeNamesTargetsAndTestsThatExist(t *testing.T) {
+	text := readme(t)
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?m)(?:`|^    )make ([a-z-]+)[`\n]").FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+			t.Errorf("README.md names make %s, which the Makefile hasn't got", m[1])
+		}
+	}
+	runs := regexp.MustCompile("`bin/testrun go test ([a-z0-9./ ]+)( -run ([A-Za-z]+))?`((?:, `... -run [A-Za-z]+`)*)").FindAllStringSubmatch(text, -1)
+	if len(runs) == 0 {
+		t.Fatal("no test commands found")
+	}
+	for _, run := range runs {
+		tests := testsOf(t, strings.Fields(run[1]))
+		for _, pattern := range regexp.MustCompile(`-run ([A-Za-z]+)`).FindAllStringSubmatch(run[0], -1) {
+			if !regexp.MustCompile(`(?m)^func ` + strings.Replace("Test.*"+pattern[1], "Test.*Test", "Test", 1)).MatchString(tests) {
+				t.Errorf("README.md runs %s, but no test of %s is so named", pattern[1], run[1])
+			}
+		}
+	}
+}
+
+// testsOf is the text of the test files in the folders.
+func testsOf(t *testing.T, folders []string) string {
+	t.Helper()
+	var text bytes.Buffer
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join("..", strings.TrimSuffix(folder, "/..."), "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("README.md tests %s, where no test is", folder)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(content)
+		}
+	}
+	return text.String()
+}
