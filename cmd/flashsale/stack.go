@@ -155,6 +155,8 @@ func (s *stack) configure(o stackOptions, name string) (err error) {
 		KafkaBrokers: strings.Split(s.kafka.Addr(), ","),
 		MySQLDSN:     s.sql.DSN(),
 		AdminToken:   s.adminToken,
+
+		AllowBrokenLocks: true, // this is the place to watch them
 	}
 	given, err := o.given()
 	if err != nil {

@@ -33,6 +33,9 @@ type Config struct {
 	// held; 0: the variant's own. Only a stand-in for Redis needs longer ones.
 	PollMin, PollMax time.Duration
 
+	// AllowBrokenLocks offers the locks that are broken on purpose.
+	AllowBrokenLocks bool
+
 	// RedisStandIn says that Redis is a stand-in, which lacks what some variants need.
 	RedisStandIn bool
 

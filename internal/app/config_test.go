@@ -33,10 +33,27 @@ func TestFlagOverridesVariableOverridesDefault(t *testing.T) {
 	}
 }
 
+func TestFlagOfAToggleNeedsNoValue(t *testing.T) {
+	for _, test := range []struct {
+		args, environ []string
+		want          bool
+	}{
+		{nil, nil, false},
+		{[]string{"--allow-broken-locks", "--prefix=b"}, nil, true},
+		{[]string{"--allow-broken-locks=false"}, []string{"FLASHSALE_ALLOW_BROKEN_LOCKS=true"}, false},
+		{nil, []string{"FLASHSALE_ALLOW_BROKEN_LOCKS=true"}, true},
+	} {
+		c, _, err := ParseConfig(APIProgram, test.args, test.environ, io.Discard)
+		if err != nil || c.AllowBrokenLocks != test.want {
+			t.Errorf("%q %q: allowed %v, %v", test.args, test.environ, c.AllowBrokenLocks, err)
+		}
+	}
+}
+
 func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
 	environ := []string{"FLASHSALE_LISTEN=8080", "FLASHSALE_ADMIN_LISTEN=x", "FLASHSALE_REDIS_ADDRS=a:1,,b:2", "FLASHSALE_KAFKA_BROKERS=kafka", "FLASHSALE_MYSQL_DSN=sqlite:hunter2.db",
 		"FLASHSALE_ETCD_ENDPOINTS=etcd", "FLASHSALE_ZOOKEEPER_ADDRS=a:1,b",
-		"FLASHSALE_ADMIN_TOKEN=hunter2", "FLASHSALE_LOCK_TTL=30", "FLASHSALE_LOCK_WAIT=0s", "FLASHSALE_PREFIX=A", "FLASHSALE_SHUTDOWN_TIMEOUT=1h", "FLASHSALE_LOG_FORMAT=xml", "FLASHSALE_LOG_LEVEL=loud"}
+		"FLASHSALE_ADMIN_TOKEN=hunter2", "FLASHSALE_LOCK_TTL=30", "FLASHSALE_LOCK_WAIT=0s", "FLASHSALE_ALLOW_BROKEN_LOCKS=1", "FLASHSALE_PREFIX=A", "FLASHSALE_SHUTDOWN_TIMEOUT=1h", "FLASHSALE_LOG_FORMAT=xml", "FLASHSALE_LOG_LEVEL=loud"}
 	_, _, err := ParseConfig(APIProgram, nil, environ, io.Discard)
 	if err == nil {
 		t.Fatal("no error")
@@ -56,13 +73,14 @@ func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
 
 func TestWrongValues(t *testing.T) {
 	for variable, values := range map[string][]string{
-		"LISTEN":        {"127.0.0.1", ":x", ":65536", "a:b:c", "http://x:1"},
-		"REDIS_ADDRS":   {"x", "redis://", "redis://a:1,b:1", "http://a:1", "a:0", ":6379", "u:p@h:1"},
-		"KAFKA_BROKERS": {"x", "a:1,b", "a:1,"},
-		"MYSQL_DSN":     {"x", "user@tcp(h:1)/", "sqlite:x", "mysql://u:p@h/db"},
-		"ADMIN_TOKEN":   {"short", "with a space", "ünïcödé-tokens", strings.Repeat("x", 257)},
-		"LOCK_TTL":      {"30", "-1s", "99ms", "11m", "1e3"},
-		"PREFIX":        {"-a", "a_b", "a:b", "{a}", strings.Repeat("a", 33)},
+		"LISTEN":             {"127.0.0.1", ":x", ":65536", "a:b:c", "http://x:1"},
+		"REDIS_ADDRS":        {"x", "redis://", "redis://a:1,b:1", "http://a:1", "a:0", ":6379", "u:p@h:1"},
+		"KAFKA_BROKERS":      {"x", "a:1,b", "a:1,"},
+		"MYSQL_DSN":          {"x", "user@tcp(h:1)/", "sqlite:x", "mysql://u:p@h/db"},
+		"ADMIN_TOKEN":        {"short", "with a space", "ünïcödé-tokens", strings.Repeat("x", 257)},
+		"LOCK_TTL":           {"30", "-1s", "99ms", "11m", "1e3"},
+		"ALLOW_BROKEN_LOCKS": {"1", "yes", "True"},
+		"PREFIX":             {"-a", "a_b", "a:b", "{a}", strings.Repeat("a", 33)},
 	} {
 		for _, value := range values {
 			if _, _, err := ParseConfig(APIProgram, nil, []string{envPrefix + variable + "=" + value}, io.Discard); err == nil {

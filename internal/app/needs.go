@@ -2,7 +2,8 @@ package app
 
 import "strings"
 
-// need is a server that not every installation has. The zero value needs none.
+// need is what not every installation has, most often a server. The zero value
+// needs none.
 type need struct {
 	what string // as in "needs etcd"
 	met  func(Config) bool
@@ -15,5 +16,6 @@ var (
 	needsEtcd      = need{"etcd", func(c Config) bool { return len(c.EtcdEndpoints) > 0 }}
 	needsZooKeeper = need{"ZooKeeper", func(c Config) bool { return len(c.ZooKeeperAddrs) > 0 }}
 	needsMySQL     = need{"MySQL", func(c Config) bool { return !strings.HasPrefix(c.MySQLDSN, "sqlite:") }}
+	needsConsent   = need{"--allow-broken-locks", func(c Config) bool { return c.AllowBrokenLocks }}
 	needsRealRedis = need{"redis-server", func(c Config) bool { return !c.RedisStandIn }}
 )

@@ -14,6 +14,7 @@ func TestVariantsAreOfferedWhereTheirServersAre(t *testing.T) {
 		{needsEtcd, func(c *Config) { c.EtcdEndpoints = []string{"h:1"} }},
 		{needsZooKeeper, func(c *Config) { c.ZooKeeperAddrs = []string{"h:1"} }},
 		{needsMySQL, func(c *Config) { c.MySQLDSN = "u:p@tcp(h:1)/db" }},
+		{needsConsent, func(c *Config) { c.AllowBrokenLocks = true }},
 		{needsRealRedis, func(c *Config) { c.RedisStandIn = false }},
 	} {
 		t.Run(test.need.what, func(t *testing.T) {
@@ -44,6 +45,28 @@ func TestAVariantThatLacksItsServerIsRefusedByName(t *testing.T) {
 	}
 	if spec := v.do(200, "GET", "/openapi.json", ""); strings.Contains(spec.text, "needy") {
 		t.Error("the document offers it")
+	}
+}
+
+// The broken locks sell as well as any other while nobody crashes, which is why
+// nobody gets them unasked.
+func TestABrokenLockIsOfferedUnasked(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		cfg := embedded(t)
+		cfg.AllowBrokenLocks = allowed
+		migrate(t, cfg)
+		v, _ := startAPI(t, cfg)
+		startSyncer(t, cfg)
+		for _, variant := range []string{"setnx-bare", "setnx-expire", "setnx-getdel"} {
+			if allowed {
+				oneSale(v, "phone-"+variant, variant)
+				continue
+			}
+			got := v.do(422, "POST", "/v1/sales", saleOf("phone", variant, 10), "Authorization", "Bearer "+testToken)
+			if !strings.Contains(got.text, "it needs --allow-broken-locks") {
+				t.Errorf("got %s", got.text)
+			}
+		}
 	}
 }
 

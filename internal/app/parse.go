@@ -36,7 +36,11 @@ func ParseConfig(p Program, args, environ []string, stdout io.Writer) (c Config,
 	flags.SetOutput(io.Discard)
 	for _, s := range settings {
 		if p.uses(s) {
-			flags.Func(s.flag(), s.doc, func(value string) error {
+			define := flags.Func
+			if s.toggle {
+				define = flags.BoolFunc
+			}
+			define(s.flag(), s.doc, func(value string) error {
 				wrong = append(wrong, apply(&c, s, "--"+s.flag(), value))
 				return nil
 			})

@@ -38,6 +38,7 @@ type setting struct {
 	allowed  string
 	secret   bool // never printed
 	syncer   bool // the syncer uses it as well
+	toggle   bool // the flag alone means true
 	set      func(c *Config, value string) bool
 }
 
@@ -79,6 +80,11 @@ var settings = []setting{
 		set: func(c *Config, v string) bool { return between(&c.LockTTL, v, 100*time.Millisecond, 10*time.Minute) }},
 	{variable: "LOCK_WAIT", initial: "2s", doc: "how long a purchase waits for the lock", allowed: "a duration from 1ms to 1m",
 		set: func(c *Config, v string) bool { return between(&c.LockWait, v, time.Millisecond, time.Minute) }},
+	{variable: "ALLOW_BROKEN_LOCKS", initial: "false", doc: "offer the locks that are broken on purpose, for lessons", allowed: "true or false", toggle: true,
+		set: func(c *Config, v string) (ok bool) {
+			c.AllowBrokenLocks = v == "true"
+			return v == "true" || v == "false"
+		}},
 	{variable: "PREFIX", initial: "fs", doc: "name of the installation, in Redis keys and Kafka topics", allowed: "1 to 32 of a-z 0-9 -, the first not -", syncer: true,
 		set: func(c *Config, v string) bool { c.Prefix = v; return prefixPattern.MatchString(v) }},
 	{variable: "SHUTDOWN_TIMEOUT", initial: "20s", doc: "how long the end of the process may take", allowed: "a duration from 1s to 10m", syncer: true,

@@ -17,8 +17,14 @@ import (
 // guarded counter, or a counter that needs none.
 var variants = []variant{
 	{name: "none"},
+	{name: "setnx-bare", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXBare(b.redis, b.locks) }},
+	{name: "setnx-expire", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXExpire(b.redis, b.locks) }},
+	{name: "setnx-getdel", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXGetDel(b.redis, b.locks) }},
 	{name: "setnx", locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNX(b.redis, b.locks) }},
 	{name: "watchdog", locker: func(b backends) (lock.Locker, error) { return redislock.NewWatchdog(b.redis, b.locks) }},
+	{name: "fair", locker: func(b backends) (lock.Locker, error) {
+		return redislock.NewFair(b.redis, redislock.FairOptions{Options: b.locks})
+	}},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 }
 
