@@ -94,7 +94,8 @@ func kafkaProperties(dir string, port, controller int) []byte {
 	}, "\n"))
 }
 
-// probeKafka answers when the broker has registered and coordinates groups. The
+// probeKafka answers when the broker has registered, leads what it has, and
+// coordinates groups: right after a restart it is there without leading. The
 // question for a coordinator makes the broker create its topic for offsets, so
 // that the first consumer does not wait for it. An empty clusterID accepts any.
 func probeKafka(ctx context.Context, addr, clusterID string) error {
@@ -111,6 +112,11 @@ func probeKafka(ctx context.Context, addr, clusterID string) error {
 	if len(metadata.Brokers) == 0 {
 		return fmt.Errorf("%s has no broker yet", addr)
 	}
+	if clusterID != "" { // of a given Kafka, the topics may be anybody's
+		if err := leaderless(metadata.Topics); err != nil {
+			return err
+		}
+	}
 	coordinator, err := client.FindCoordinator(ctx, &kafka.FindCoordinatorRequest{
 		Addr: client.Addr, Key: "flashsale-probe", KeyType: kafka.CoordinatorKeyTypeConsumer,
 	})
@@ -118,6 +124,18 @@ func probeKafka(ctx context.Context, addr, clusterID string) error {
 		return err
 	}
 	return coordinator.Error
+}
+
+// leaderless finds a partition that nobody could write to now.
+func leaderless(topics []kafka.Topic) error {
+	for _, topic := range topics {
+		for _, partition := range topic.Partitions {
+			if partition.Error != nil {
+				return fmt.Errorf("topic %s, partition %d: %w", topic.Name, partition.ID, partition.Error)
+			}
+		}
+	}
+	return nil
 }
 
 // newClusterID is 16 random bytes in the base64 that Kafka uses.

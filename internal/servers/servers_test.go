@@ -329,7 +329,15 @@ func makeTopic(t *testing.T, s Server) {
 	if err != nil || reply.Errors["x"] != nil {
 		t.Fatal(err, reply)
 	}
-	writer := &kafka.Writer{Addr: kafka.TCP(s.Addr()), Topic: "x", RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+	writeMessage(t, s)
+}
+
+// writeMessage has one attempt: a server that has started takes it.
+func writeMessage(t *testing.T, s Server) {
+	writer := &kafka.Writer{
+		Addr: kafka.TCP(s.Addr()), Topic: "x", RequiredAcks: kafka.RequireAll, MaxAttempts: 1,
+		BatchTimeout: time.Millisecond, Transport: &kafka.Transport{},
+	}
 	defer writer.Close()
 	if err := writer.WriteMessages(t.Context(), kafka.Message{Value: []byte("v")}); err != nil {
 		t.Fatal(err)
@@ -337,6 +345,7 @@ func makeTopic(t *testing.T, s Server) {
 }
 
 func seeTopic(t *testing.T, s Server) {
+	writeMessage(t, s)
 	reader := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{s.Addr()}, Topic: "x", Partition: 0, MaxWait: 500 * time.Millisecond})
 	defer reader.Close()
 	if m, err := reader.ReadMessage(t.Context()); err != nil || string(m.Value) != "v" {
