@@ -49,7 +49,11 @@ func (s *stack) label() string {
 	if names == nil {
 		return ""
 	}
-	return "\nFigures of stand-ins for " + strings.Join(names, ", ") + ": compare variants with each other, not with real servers."
+	label := "\nFigures of stand-ins for " + strings.Join(names, ", ") + ": compare variants with each other, not with real servers."
+	if !s.redis.Real() {
+		label += fmt.Sprintf("\nOn the stand-in for Redis who waits for a lock polls every %v to %v, or nobody else would get a turn: setnx feels it most.", standInPollMin, standInPollMax)
+	}
+	return label
 }
 
 func (s *stack) serverResults() map[string]serverResult {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/twmb/franz-go/pkg/kfake"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // EmbeddedRedis is a miniredis in this process: no functions, no persistence,
@@ -125,7 +126,7 @@ func SQLite(path string) Database { return sqlite(path) }
 type sqlite string
 
 func (s sqlite) Name() string                { return SQLName }
-func (s sqlite) Version() string             { return "SQLite " + moduleVersion("modernc.org/sqlite") }
+func (s sqlite) Version() string             { return "SQLite " + sqlite3.SQLITE_VERSION }
 func (s sqlite) Real() bool                  { return false }
 func (s sqlite) Addr() string                { return string(s) }
 func (s sqlite) DSN() string                 { return "sqlite:" + string(s) }
