@@ -25,6 +25,7 @@ type Seller interface {
 type Variant struct {
 	Locker  lock.Locker // nil: the counter needs none
 	Counter Counter
+	Combine bool // let purchases that wait share an acquisition, where the Seller can; see NewCombining
 }
 
 // DirectOptions configures NewDirect. Sales and Variants are needed.
@@ -70,45 +71,70 @@ var _ Seller = (*Direct)(nil)
 
 // Purchase is the whole path of a purchase: name it, lock, deduct, release.
 func (d *Direct) Purchase(ctx context.Context, request Request) (Receipt, error) {
-	if err := request.Validate(); err != nil {
-		return Receipt{}, err
-	}
-	sale, err := d.terms.get(ctx, request.SaleID)
+	o, err := d.order(ctx, request)
 	if err != nil {
-		return Receipt{}, err
+		return o.receipt, err
 	}
-	receipt := Receipt{SaleID: sale.ID, Quantity: request.Quantity, Variant: sale.Variant}
-	variant, offered := d.variants[sale.Variant]
-	if !offered {
-		return receipt, fmt.Errorf("%w: variant %q is not offered here", ErrUnavailable, sale.Variant)
-	}
-	deduction, err := d.deduction(sale, request)
-	if err != nil {
-		return receipt, err
-	}
-	receipt.PurchaseID = deduction.PurchaseID
+	return d.fulfil(ctx, o)
+}
 
+// order is a request together with all that its purchase needs.
+type order struct {
+	sale      Sale
+	variant   Variant
+	deduction Deduction
+	receipt   Receipt // what of it is known by now
+}
+
+// order looks up the sale and names the purchase. Beside an error the receipt
+// has what was found until then.
+func (d *Direct) order(ctx context.Context, request Request) (o order, err error) {
+	if err := request.Validate(); err != nil {
+		return o, err
+	}
+	if o.sale, err = d.terms.get(ctx, request.SaleID); err != nil {
+		return o, err
+	}
+	o.receipt = Receipt{SaleID: o.sale.ID, Quantity: request.Quantity, Variant: o.sale.Variant}
+	offered := false
+	if o.variant, offered = d.variants[o.sale.Variant]; !offered {
+		return o, fmt.Errorf("%w: variant %q is not offered here", ErrUnavailable, o.sale.Variant)
+	}
+	if o.deduction, err = d.deduction(o.sale, request); err != nil {
+		return o, err
+	}
+	o.receipt.PurchaseID = o.deduction.PurchaseID
+	return o, nil
+}
+
+func (d *Direct) fulfil(ctx context.Context, o order) (Receipt, error) {
 	// What the counter answered stands, whatever becomes of the lock after it;
 	// after an error nothing is put back. If the deduction did happen, then its
 	// event is in the outbox, and a repetition finds it by its purchase ID.
 	var result Result
-	deduct := func(ctx context.Context, fence uint64) error {
-		if err := d.work(ctx, sale.Work); err != nil {
+	deduct := func(ctx context.Context, fence uint64) (err error) {
+		if err := d.work(ctx, o.sale.Work); err != nil {
 			return err
 		}
-		result, err = deductOne(ctx, variant.Counter, fence, deduction)
+		result, err = deductOne(ctx, o.variant.Counter, fence, o.deduction)
 		return err
 	}
-	if variant.Locker == nil {
+	var err error
+	if o.variant.Locker == nil {
 		err = deduct(ctx, 0)
 	} else {
-		err = d.locked(ctx, variant.Locker, sale, &receipt, deduct)
+		err = d.locked(ctx, o.variant.Locker, o.sale, &o.receipt, deduct)
 	}
 	if err != nil {
-		return receipt, err
+		return o.receipt, err
 	}
-	receipt.Remaining, receipt.Fence, receipt.Replayed = result.Remaining, result.Fence, result.Replayed
-	return receipt, nil
+	return o.receipt.with(result), nil
+}
+
+// with is the receipt of an order that got this result.
+func (r Receipt) with(result Result) Receipt {
+	r.Remaining, r.Fence, r.Replayed = result.Remaining, result.Fence, result.Replayed
+	return r
 }
 
 // locked runs deduct under the sale's lock and returns its error. It measures
@@ -117,11 +143,7 @@ func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, rece
 	asked, granted := d.now(), time.Time{}
 	err := lock.Do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
 		granted = d.now()
-		fence := lease.Fence()
-		if !sale.Fencing {
-			fence = 0
-		}
-		return deduct(ctx, fence)
+		return deduct(ctx, sale.fence(lease))
 	})
 	receipt.Locked = true
 	if granted.IsZero() {
@@ -130,6 +152,14 @@ func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, rece
 	}
 	receipt.LockWait, receipt.LockHold = granted.Sub(asked), d.now().Sub(granted)
 	return lostLock(err)
+}
+
+// fence is what the counter is told of a lease.
+func (s Sale) fence(lease lock.Lease) uint64 {
+	if !s.Fencing {
+		return 0
+	}
+	return lease.Fence()
 }
 
 // refusedLock translates the error of a lock that was not granted. Nothing has

@@ -1,0 +1,318 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"flashsale/internal/lock"
+)
+
+const (
+	// defaultBatch is how many purchases one acquisition serves at most.
+	defaultBatch = 256
+
+	// workBudget ends a batch of a sale that asks for work inside the lock: who
+	// came first should not wait for the work of all the others.
+	workBudget = time.Second
+)
+
+// CombiningOptions configures NewCombining; the zero value is the default.
+type CombiningOptions struct {
+	// Batch is how many purchases one acquisition serves at most; 0 = 256.
+	Batch int
+
+	// Wait is how long a purchase waits for being served; 0 = lock.DefaultWait.
+	// It should be what the Locker was told.
+	Wait time.Duration
+}
+
+// Combining is the Seller that lets all purchases of a sale that wait in this
+// process share one acquisition and one deduction: they go to the counter as a
+// batch, in the order in which they came (flat combining: Hendler, Incze,
+// Shavit, Tzafrir, SPAA 2010). The lock's round trips are paid once for all of
+// them, so the more come at once, the less each costs.
+//
+// Each purchase keeps what is its own: its idempotency key, its verdict, its
+// context. A client that hangs up takes itself out of the batch and changes
+// nothing for the others. What is said of the batch as a whole (ErrBusy,
+// ErrStale, ErrUnavailable, ErrOutcomeUnknown) is said to each of it.
+type Combining struct {
+	direct *Direct
+	batch  int
+	wait   time.Duration
+
+	mu    sync.Mutex
+	lines map[string]*line // by sale; a line exists while it is being served
+}
+
+// NewCombining returns a Seller that combines the purchases of the variants
+// that ask for it, and leaves those of the others to direct.
+func NewCombining(direct *Direct, options CombiningOptions) *Combining {
+	if options.Batch == 0 {
+		options.Batch = defaultBatch
+	}
+	if options.Wait == 0 {
+		options.Wait = lock.DefaultWait
+	}
+	return &Combining{direct: direct, batch: options.Batch, wait: options.Wait, lines: make(map[string]*line)}
+}
+
+var _ Seller = (*Combining)(nil)
+
+// line is the purchases of a sale that wait. Its goroutine serves them batch by
+// batch and ends when nobody is left.
+type line struct {
+	waiting []*ticket
+	giveUp  context.CancelFunc // ends the acquisition under way; nil when there is none
+}
+
+// ticket is a place in the line.
+type ticket struct {
+	order
+	asked time.Time
+	place place
+	done  chan struct{} // closed when receipt and err are the answer
+	err   error
+}
+
+type place int
+
+const (
+	waiting place = iota
+	taken         // into the batch, whose deduction is not sent yet
+	sent          // from here on it can't be taken back
+	left          // gave up, nothing was sent for it
+)
+
+// Purchase waits in line for its answer.
+func (c *Combining) Purchase(ctx context.Context, request Request) (Receipt, error) {
+	o, err := c.direct.order(ctx, request)
+	if err != nil {
+		return o.receipt, err
+	}
+	if !o.variant.Combine || o.variant.Locker == nil {
+		return c.direct.fulfil(ctx, o)
+	}
+	o.receipt.Locked = true
+	t := &ticket{order: o, asked: c.direct.now(), done: make(chan struct{})}
+	l := c.join(t)
+	gone := func(is, because error) (Receipt, error) {
+		o.receipt.LockWait = c.direct.now().Sub(t.asked)
+		return o.receipt, fmt.Errorf("%w: %w", is, because)
+	}
+
+	patience := time.NewTimer(c.wait)
+	defer patience.Stop()
+	for {
+		select {
+		case <-t.done:
+			return t.receipt, t.err
+		case <-patience.C:
+			if c.leave(l, t, waiting) {
+				return gone(ErrBusy, lock.ErrNotAcquired)
+			}
+		case <-ctx.Done():
+			if c.leave(l, t, taken) {
+				return gone(ErrUnavailable, context.Cause(ctx))
+			}
+			select {
+			case <-t.done:
+				return t.receipt, t.err
+			default:
+				return gone(ErrOutcomeUnknown, context.Cause(ctx))
+			}
+		}
+	}
+}
+
+// join puts t at the end of its sale's line, which is served from now on.
+func (c *Combining) join(t *ticket) *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[t.sale.ID]
+	if l == nil {
+		l = &line{}
+		c.lines[t.sale.ID] = l
+		go c.serve(t.sale.ID, l)
+	}
+	l.waiting = append(l.waiting, t)
+	return l
+}
+
+// leave takes t back, unless it has got past the latest place for that.
+func (c *Combining) leave(l *line, t *ticket, latest place) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.place > latest {
+		return false
+	}
+	if t.place == waiting {
+		l.remove(t)
+		if len(l.waiting) == 0 && l.giveUp != nil {
+			l.giveUp() // nobody needs the lock any more
+		}
+	}
+	t.place = left
+	return true
+}
+
+func (l *line) remove(t *ticket) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(other *ticket) bool { return other == t })
+}
+
+// serve serves a line until it is empty. Its context is no request's: who asked
+// first may hang up while the others go on waiting.
+func (c *Combining) serve(saleID string, l *line) {
+	for {
+		ctx, cancel := context.WithCancel(context.Background())
+		first, askedFor := c.ask(saleID, l, cancel)
+		if first == nil {
+			cancel()
+			return
+		}
+		c.round(ctx, l, first, askedFor)
+		cancel()
+	}
+}
+
+// ask begins a round: it returns the first in line and those for whom the lock
+// is asked, or ends the line when there is nobody.
+func (c *Combining) ask(saleID string, l *line, giveUp context.CancelFunc) (first *ticket, askedFor []*ticket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(l.waiting) == 0 {
+		delete(c.lines, saleID)
+		return nil, nil
+	}
+	l.giveUp = giveUp
+	return l.waiting[0], append(askedFor, l.waiting...)
+}
+
+// round acquires the lock once, and serves who is in line by then as one batch.
+func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor []*ticket) {
+	var (
+		d       = c.direct
+		granted time.Time
+		batch   []*ticket
+		results []Result
+	)
+	err := lock.Do(ctx, first.variant.Locker, first.sale.ID, func(ctx context.Context, lease lock.Lease) (err error) {
+		granted = d.now()
+		c.granted(l)
+		if batch, err = c.collect(ctx, l, granted); err != nil {
+			return err
+		}
+		batch = c.send(batch)
+		results, err = deductAll(ctx, first.variant.Counter, first.sale.fence(lease), batch)
+		return err
+	})
+	released := d.now()
+	if granted.IsZero() { // whoever came later is asked for in the next round
+		err = refusedLock(err)
+		for _, t := range c.claim(l, askedFor) {
+			t.answer(released.Sub(t.asked), 0, Result{}, err)
+		}
+		return
+	}
+	err = lostLock(err)
+	for i, t := range batch {
+		var result Result
+		if err == nil {
+			result = results[i]
+		}
+		t.answer(granted.Sub(t.asked), released.Sub(granted), result, err)
+	}
+}
+
+func (c *Combining) granted(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.giveUp = nil
+}
+
+// collect takes from the line one after the other, each with its work done,
+// those that come meanwhile too, until a batch is full.
+func (c *Combining) collect(ctx context.Context, l *line, granted time.Time) (batch []*ticket, err error) {
+	for len(batch) < c.batch && c.direct.now().Sub(granted) < workBudget {
+		t := c.next(l)
+		if t == nil {
+			return batch, nil
+		}
+		batch = append(batch, t)
+		if err := c.direct.work(ctx, t.sale.Work); err != nil {
+			return batch, err
+		}
+	}
+	return batch, nil
+}
+
+func (c *Combining) next(l *line) *ticket {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	t := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	t.place = taken
+	return t
+}
+
+// send is the point of no return: who has not left by now gets what comes.
+func (c *Combining) send(batch []*ticket) (staying []*ticket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range batch {
+		if t.place != left {
+			t.place = sent
+			staying = append(staying, t)
+		}
+	}
+	return staying
+}
+
+// claim takes these out of the line, without those that have left.
+func (c *Combining) claim(l *line, tickets []*ticket) (claimed []*ticket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.giveUp = nil
+	for _, t := range tickets {
+		if t.place == waiting {
+			l.remove(t)
+			t.place = taken
+			claimed = append(claimed, t)
+		}
+	}
+	return claimed
+}
+
+// answer ends the ticket's wait. Who came while the batch was being worked on
+// has not waited for the lock at all.
+func (t *ticket) answer(wait, hold time.Duration, result Result, err error) {
+	if t.err = err; err == nil {
+		t.err = result.Err
+	}
+	t.receipt.LockWait, t.receipt.LockHold = max(0, wait), hold
+	if t.err == nil {
+		t.receipt = t.receipt.with(result)
+	}
+	close(t.done)
+}
+
+func deductAll(ctx context.Context, counter Counter, fence uint64, batch []*ticket) ([]Result, error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	deductions := make([]Deduction, len(batch))
+	for i, t := range batch {
+		deductions[i] = t.deduction
+	}
+	results, err := counter.Deduct(ctx, fence, deductions)
+	if err == nil && len(results) != len(batch) {
+		err = fmt.Errorf("%w: %d results for %d deductions", ErrOutcomeUnknown, len(results), len(batch))
+	}
+	return results, err
+}
