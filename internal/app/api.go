@@ -125,9 +125,10 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 	}
 
 	direct := stock.NewDirect(stock.DirectOptions{Sales: store, Variants: built})
+	seller := stock.NewCombining(direct, stock.CombiningOptions{Wait: cfg.LockWait})
 	auditor := audit.New(store.Guarded(), store, ledger)
 	return httpapi.New(httpapi.Options{
-		Seller:  observed.Seller(direct, httpapi.Outcome),
+		Seller:  observed.Seller(seller, httpapi.Outcome),
 		Counter: store, Desk: store, Ledger: ledger,
 		Audit: func(ctx context.Context, saleID string, wait time.Duration, deep bool) (stock.Audit, error) {
 			ctx, cancel := context.WithCancel(ctx)

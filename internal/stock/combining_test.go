@@ -24,8 +24,8 @@ type crowd struct {
 	mu      sync.Mutex
 	buying  sync.WaitGroup
 	answers map[string]answer
-	locks   int     // acquisitions, of which some may have been refused
-	batches [][]int // how many deductions each came with
+	locks   int   // acquisitions, of which some may have been refused
+	batches []int // how many deductions each came with
 }
 
 type answer struct {
@@ -51,18 +51,25 @@ func gather(t *testing.T, options stock.CombiningOptions, change func(*crowd)) *
 type counting struct{ *crowd }
 
 func (c counting) Acquire(ctx context.Context, key string) (lock.Lease, error) {
-	c.mu.Lock()
-	c.locks++
-	c.mu.Unlock()
+	var locker fakeLock
+	c.setLock(func(l *fakeLock) { c.locks++; locker = *l })
 	select {
-	case <-time.After(c.locker.wait):
+	case <-time.After(locker.wait):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if c.locker.refuse != nil {
-		return nil, c.locker.refuse
+	c.setLock(func(l *fakeLock) { locker.refuse = l.refuse })
+	if locker.refuse != nil {
+		return nil, locker.refuse
 	}
-	return fakeLease{c.locker, key}, nil
+	return fakeLease{&locker, key}, nil
+}
+
+// setLock changes the lock that is asked from now on.
+func (c *crowd) setLock(change func(*fakeLock)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(c.locker)
 }
 
 func (c counting) Preload(ctx context.Context, s stock.Sale) error { return c.memory.Preload(ctx, s) }
@@ -72,7 +79,7 @@ func (c counting) Snapshot(ctx context.Context, id string) (stock.Snapshot, erro
 
 func (c counting) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
 	c.mu.Lock()
-	c.batches = append(c.batches, []int{len(batch)})
+	c.batches = append(c.batches, len(batch))
 	c.mu.Unlock()
 	return c.memory.Deduct(ctx, fence, batch)
 }
@@ -141,7 +148,7 @@ func TestCombining(t *testing.T) {
 			c.buys(t.Context(), fmt.Sprint("user", n), 1)
 		}
 		c.buying.Wait()
-		if got := slices.Concat(c.batches...); !slices.Equal(got, []int{2, 2, 1}) || c.locks != 3 {
+		if got := c.batches; !slices.Equal(got, []int{2, 2, 1}) || c.locks != 3 {
 			t.Errorf("batches are %v under %d acquisitions", got, c.locks)
 		}
 		c.wantLeft(t, 5)
@@ -191,7 +198,7 @@ func TestCombiningAClientHangsUp(t *testing.T) {
 		if len(c.batches) > 0 || time.Since(start) > time.Second {
 			t.Errorf("batches %v after %v", c.batches, time.Since(start))
 		}
-		c.locker.wait = time.Second
+		c.setLock(func(l *fakeLock) { l.wait = time.Second })
 		c.buys(t.Context(), "cat", 1) // the line is taken up again
 		c.buying.Wait()
 		c.want("cat1", nil)
@@ -237,11 +244,11 @@ func TestCombiningTheBatchFails(t *testing.T) {
 		want   error
 		left   int64
 	}{
-		"contention":  {func(c *crowd) { c.locker.refuse = lock.ErrNotAcquired }, stock.ErrBusy, 10},
-		"no lock":     {func(c *crowd) { c.locker.refuse = lock.ErrUnavailable }, stock.ErrUnavailable, 10},
-		"stale":       {func(c *crowd) { c.memory.Hook = failDeduct(false, stock.ErrStale) }, stock.ErrStale, 10},
-		"store away":  {func(c *crowd) { c.memory.Hook = failDeduct(false, stock.ErrUnavailable) }, stock.ErrUnavailable, 10},
-		"answer lost": {func(c *crowd) { c.memory.Hook = failDeduct(true, stock.ErrOutcomeUnknown) }, stock.ErrOutcomeUnknown, 7},
+		"contention":    {func(c *crowd) { c.locker.refuse = lock.ErrNotAcquired }, stock.ErrBusy, 10},
+		"no lock":       {func(c *crowd) { c.locker.refuse = lock.ErrUnavailable }, stock.ErrUnavailable, 10},
+		"stale":         {func(c *crowd) { c.memory.Hook = failDeduct(false, stock.ErrStale) }, stock.ErrStale, 10},
+		"store away":    {func(c *crowd) { c.memory.Hook = failDeduct(false, stock.ErrUnavailable) }, stock.ErrUnavailable, 10},
+		"answer lost":   {func(c *crowd) { c.memory.Hook = failDeduct(true, stock.ErrOutcomeUnknown) }, stock.ErrOutcomeUnknown, 7},
 		"release fails": {func(c *crowd) { c.locker.release = lock.ErrLost }, nil, 7},
 	} {
 		combine(t, name, func(t *testing.T) {
@@ -270,7 +277,7 @@ func TestCombiningTheBatchFails(t *testing.T) {
 			c.buys(t.Context(), user, 1)
 		}
 		time.Sleep(time.Second + time.Second*3/8) // at bob's
-		c.locker.lost = nil
+		c.setLock(func(l *fakeLock) { l.lost = nil })
 		close(lost)
 		c.buying.Wait()
 		for _, user := range []string{"ann1", "bob1"} {
@@ -300,7 +307,7 @@ func TestCombiningARefusalIsForThoseWhoAsked(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		c.buys(t.Context(), "bob", 1)
 		time.Sleep(time.Second * 3 / 4) // ann has been refused, bob is being asked for
-		c.locker.refuse = nil
+		c.setLock(func(l *fakeLock) { l.refuse = nil })
 		c.buying.Wait()
 		c.want("ann1", stock.ErrBusy)
 		c.want("bob1", nil)
@@ -334,7 +341,7 @@ func TestCombiningWork(t *testing.T) {
 			c.buys(t.Context(), fmt.Sprint("user", n), 1)
 		}
 		c.buying.Wait()
-		if got := slices.Concat(c.batches...); !slices.Equal(got, []int{3, 1}) {
+		if got := c.batches; !slices.Equal(got, []int{3, 1}) {
 			t.Errorf("batches are %v, want 3 and 1", got)
 		}
 		if got := c.want("user31", nil); got.after != 1600*time.Millisecond {
