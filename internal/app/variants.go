@@ -21,7 +21,8 @@ var variants = []variant{
 	{name: "setnx-expire", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXExpire(b.redis, b.locks) }},
 	{name: "setnx-getdel", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXGetDel(b.redis, b.locks) }},
 	{name: "setnx", locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNX(b.redis, b.locks) }},
-	{name: "watchdog", locker: func(b backends) (lock.Locker, error) { return redislock.NewWatchdog(b.redis, b.locks) }},
+	{name: "watchdog", locker: newWatchdog},
+	{name: "watchdog-combining", locker: newWatchdog, combine: true},
 	{name: "fair", locker: func(b backends) (lock.Locker, error) {
 		return redislock.NewFair(b.redis, redislock.FairOptions{Options: b.locks})
 	}},
@@ -33,7 +34,10 @@ type variant struct {
 	needs   need                                // beyond what every installation has
 	locker  func(backends) (lock.Locker, error) // nil: no lock
 	counter func(backends) stock.Counter        // nil: the guarded one
+	combine bool                                // purchases that wait share an acquisition
 }
+
+func newWatchdog(b backends) (lock.Locker, error) { return redislock.NewWatchdog(b.redis, b.locks) }
 
 // backends is what variants are made of.
 type backends struct {
@@ -82,7 +86,7 @@ func build(b backends, locks *metrics.Locks) (map[string]stock.Variant, []io.Clo
 		if !v.needs.metBy(b.config) {
 			continue
 		}
-		variant := stock.Variant{Counter: b.store.Guarded()}
+		variant := stock.Variant{Counter: b.store.Guarded(), Combine: v.combine}
 		if v.counter != nil {
 			variant.Counter = v.counter(b)
 		}
