@@ -19,7 +19,7 @@ func TestClientsHangUp(t *testing.T) {
 	migrate(t, cfg)
 	v, _ := startAPI(t, cfg)
 	startSyncer(t, cfg)
-	for _, variant := range []string{"setnx", "watchdog", "atomic"} {
+	for _, variant := range []string{"setnx", "watchdog", "watchdog-combining", "atomic"} {
 		id := "phone-" + variant
 		v.createSale(id, variant, 10_000)
 		path := v.base + "/v1/sales/" + id + "/purchases"

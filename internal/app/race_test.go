@@ -91,7 +91,7 @@ func TestSameKeyAtOnce(t *testing.T) {
 	migrate(t, cfg)
 	v, _ := startAPI(t, cfg)
 	startSyncer(t, cfg)
-	for _, variant := range []string{"setnx", "watchdog", "atomic"} {
+	for _, variant := range []string{"setnx", "watchdog", "watchdog-combining", "atomic"} {
 		v.createSale("phone-"+variant, variant, 100)
 		answers := make([]string, 50)
 		var wg sync.WaitGroup

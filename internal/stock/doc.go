@@ -2,4 +2,16 @@
 // is made, how the ledger settles it, and the equations that say whether any
 // unit was sold twice or lost. It imports the lock package and the standard
 // library alone; Redis, Kafka and SQL are adapters of its ports.
+//
+// # What a purchase costs
+//
+// What guards a sale is a Variant: a lock of package lock around a counter, or
+// a counter that needs none.
+//
+//	                     round trips to a store           fails when, or costs
+//	a lock, Direct       the lock's + 2, one buyer at     a crowd: each waits for all before it
+//	                     a time
+//	a lock, Combining    the same, shared by all buyers   one of the shared answers is lost: each of
+//	                     of a process that wait           the batch has to ask again
+//	atomic counter       1                                Redis loses what it acknowledged
 package stock
