@@ -39,6 +39,7 @@ type API struct {
 
 	listener net.Listener
 	server   *http.Server
+	open     sync.WaitGroup // connections of server
 	admin    *admin
 	relay    *relay.Relay
 	closers  []io.Closer // in the order in which they are opened
@@ -85,6 +86,7 @@ func NewAPI(ctx context.Context, cfg Config, logger *slog.Logger) (_ *API, err e
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ConnState:         a.count,
 	}
 	return a, nil
 }
@@ -202,8 +204,10 @@ func (a *API) Run(ctx context.Context) error {
 			failed <- fmt.Errorf("app: admin listener: %w", err)
 		}
 	})
+	served := make(chan struct{})
 	serving.Go(func() {
-		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		defer close(served)
+		if err := a.server.Serve(a.listener); !a.draining.Load() {
 			failed <- fmt.Errorf("app: listener: %w", err)
 		}
 	})
@@ -219,7 +223,7 @@ func (a *API) Run(ctx context.Context) error {
 	a.endWaits()
 	bounded, cancel := context.WithTimeout(context.Background(), a.config.ShutdownTimeout)
 	defer cancel()
-	if err := a.server.Shutdown(bounded); err != nil {
+	if err := a.finish(bounded, served); err != nil {
 		_ = a.server.Close()
 		ended = errors.Join(ended, fmt.Errorf("app: requests were cut off: %w", err))
 	}
@@ -233,6 +237,35 @@ func (a *API) Run(ctx context.Context) error {
 	serving.Wait()
 	a.logger.Info("the API has ended")
 	return ended
+}
+
+// finish answers whoever has a connection already. Server.Shutdown alone would
+// not: a request that it reads after its beginning is dropped without an answer,
+// though the connection had been accepted before.
+func (a *API) finish(ctx context.Context, served <-chan struct{}) error {
+	_ = a.listener.Close()
+	a.server.SetKeepAlivesEnabled(false) // closes the idle ones; the others end with their next answer
+	<-served                             // no connection is added from here on
+	answered := make(chan struct{})
+	go func() {
+		a.open.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
+	return a.server.Shutdown(ctx)
+}
+
+// count keeps open in step with the connections.
+func (a *API) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		a.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		a.open.Done()
+	}
 }
 
 // Close gives back what NewAPI opened. Run does it by itself.

@@ -50,14 +50,15 @@ func TestSyncerIsKilledInMidBatch(t *testing.T) {
 			l := buying(t, v, []string{sale}, api.url)
 			l.more(50)
 			eventually(t, 30*time.Second, "the syncer waits inside its transaction", func() bool { return in.waiting(t, test.modified) })
+			settled := len(in.rows(t, sale)) // by earlier batches
 			syncer.kill()
 			if err := session.Rollback(); err != nil {
 				t.Fatal(err)
 			}
 			l.more(50)
 			l.end()
-			if rows := in.rows(t, sale); len(rows) != 0 {
-				t.Errorf("%d rows without a syncer: its transaction was not one", len(rows))
+			if rows, left := len(in.rows(t, sale)), in.left(t, sale); rows != settled || left != int64(loadUnits-settled) {
+				t.Errorf("%d rows, %d units left without a syncer, %d rows before: its transaction was not one", rows, left, settled)
 			}
 			in.syncer(t)
 			l.settle(in, api.url)
