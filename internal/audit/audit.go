@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"flashsale/internal/backoff"
 	"flashsale/internal/stock"
 )
 
@@ -82,7 +83,7 @@ func (a *Auditor) Audit(ctx context.Context, saleID string, o Options) (stock.Au
 		if left <= 0 {
 			return last, err
 		}
-		if !sleep(ctx, min(pause, left)) {
+		if !backoff.Wait(ctx, min(pause, left)) {
 			return last, fmt.Errorf("audit: %w", ctx.Err())
 		}
 	}
@@ -146,16 +147,4 @@ func (a *Auditor) compare(ctx context.Context, saleID string, comparer *stock.Co
 		return fmt.Errorf("audit: counter: %w", err)
 	}
 	return nil
-}
-
-// sleep reports whether d has passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

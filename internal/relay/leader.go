@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"flashsale/internal/backoff"
 	"flashsale/internal/stock"
 )
 
@@ -44,7 +45,7 @@ func (l *leader) lead(ctx context.Context) error {
 		case time.Since(failing.since) >= l.Yield:
 			return fmt.Errorf("%w: %w", errYield, err)
 		}
-		pause(ctx, failing.delay(l.RetryMin, l.RetryMax))
+		backoff.Wait(ctx, failing.delay(l.RetryMin, l.RetryMax))
 	}
 }
 

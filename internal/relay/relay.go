@@ -8,15 +8,16 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
+	"flashsale/internal/backoff"
 	"flashsale/internal/lock"
 	"flashsale/internal/rediskey"
 	"flashsale/internal/stock"
@@ -74,14 +75,14 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("relay: %s must not be negative", name)
 		}
 	}
-	setDefault(&o.Shards, rediskey.Shards)
-	setDefault(&o.Batch, 500)
-	setDefault(&o.Block, 250*time.Millisecond)
-	setDefault(&o.RetryMin, 50*time.Millisecond)
-	setDefault(&o.RetryMax, 2*time.Second)
-	setDefault(&o.Yield, 15*time.Second)
-	setDefault(&o.Contend, 250*time.Millisecond)
-	setDefault(&o.DepthEvery, 2*time.Second)
+	o.Shards = cmp.Or(o.Shards, rediskey.Shards)
+	o.Batch = cmp.Or(o.Batch, 500)
+	o.Block = cmp.Or(o.Block, 250*time.Millisecond)
+	o.RetryMin = cmp.Or(o.RetryMin, 50*time.Millisecond)
+	o.RetryMax = cmp.Or(o.RetryMax, 2*time.Second)
+	o.Yield = cmp.Or(o.Yield, 15*time.Second)
+	o.Contend = cmp.Or(o.Contend, 250*time.Millisecond)
+	o.DepthEvery = cmp.Or(o.DepthEvery, 2*time.Second)
 	if o.OnPublished == nil {
 		o.OnPublished = func(int, int) {}
 	}
@@ -89,13 +90,6 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o, nil
-}
-
-func setDefault[T comparable](value *T, fallback T) {
-	var zero T
-	if *value == zero {
-		*value = fallback
-	}
 }
 
 // Relay serves every shard that no other process leads.
@@ -143,32 +137,18 @@ func (r *Relay) campaign(ctx context.Context, shard int) {
 			return
 		case errors.Is(err, lock.ErrNotAcquired): // led elsewhere, as it should be
 			failing.end()
-			pause(ctx, jitter(r.options.Contend))
+			backoff.Wait(ctx, backoff.Jitter(r.options.Contend))
 		case errors.Is(err, errYield):
 			log.Warn("leaving outbox shard to others", "error", err)
-			pause(ctx, jitter(r.options.RetryMax))
+			backoff.Wait(ctx, backoff.Jitter(r.options.RetryMax))
 		default:
 			if failing.begin() {
 				log.Warn("outbox shard is without this leader", "error", err)
 			}
-			pause(ctx, failing.delay(r.options.RetryMin, r.options.RetryMax))
+			backoff.Wait(ctx, failing.delay(r.options.RetryMin, r.options.RetryMax))
 		}
 	}
 }
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// jitter is between a half and the whole of d, so that processes that failed
-// together don't try again together.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // streak is a series of failures.
 type streak struct {
@@ -195,5 +175,5 @@ func (s *streak) end() int {
 
 // delay is the pause after the failure counted last.
 func (s *streak) delay(least, most time.Duration) time.Duration {
-	return jitter(min(least<<min(s.failures-1, 16), most))
+	return backoff.Pause(s.failures, least, most)
 }

@@ -1,6 +1,7 @@
 package sqlstock
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -44,9 +45,9 @@ func mysqlConfig(dsn string, logger *slog.Logger) (*mysql.Config, error) {
 		return nil, err
 	}
 
-	setDefault(&c.Timeout, 3*time.Second)
-	setDefault(&c.ReadTimeout, 15*time.Second)
-	setDefault(&c.WriteTimeout, 10*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 3*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 15*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 
 	if c.Params == nil {
 		c.Params = map[string]string{}
@@ -59,12 +60,6 @@ func mysqlConfig(dsn string, logger *slog.Logger) (*mysql.Config, error) {
 
 	c.Logger = driverLog{logger}
 	return c, nil
-}
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
 }
 
 func openMySQL(dsn string, logger *slog.Logger) (*sql.DB, gorm.Dialector, error) {

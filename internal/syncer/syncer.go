@@ -7,6 +7,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,13 +80,13 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("syncer: %s must not be negative", name)
 		}
 	}
-	setDefault(&o.Batch, 500)
-	setDefault(&o.Linger, 10*time.Millisecond)
-	setDefault(&o.Timeout, 30*time.Second)
-	setDefault(&o.Grace, 10*time.Second)
-	setDefault(&o.RetryMin, 100*time.Millisecond)
-	setDefault(&o.RetryMax, 5*time.Second)
-	setDefault(&o.LagEvery, 5*time.Second)
+	o.Batch = cmp.Or(o.Batch, 500)
+	o.Linger = cmp.Or(o.Linger, 10*time.Millisecond)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	o.Grace = cmp.Or(o.Grace, 10*time.Second)
+	o.RetryMin = cmp.Or(o.RetryMin, 100*time.Millisecond)
+	o.RetryMax = cmp.Or(o.RetryMax, 5*time.Second)
+	o.LagEvery = cmp.Or(o.LagEvery, 5*time.Second)
 	if o.OnBatch == nil {
 		o.OnBatch = func(Batch) {}
 	}
@@ -93,13 +94,6 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o, nil
-}
-
-func setDefault[T comparable](value *T, fallback T) {
-	var zero T
-	if *value == zero {
-		*value = fallback
-	}
 }
 
 // Syncer is one worker of the group.
