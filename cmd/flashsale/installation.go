@@ -12,9 +12,9 @@ import (
 
 // installation says which one a command works on: by the variables that API and
 // syncer read, under the same rules and with the same defaults, or by flags in
-// their place. Of etcd and ZooKeeper, which hold nothing but locks, only the
-// demo has use.
-type installation struct{ redis, kafka, mysql, etcd, zookeeper, prefix string }
+// their place. Of what holds nothing but locks, like etcd, only the demo
+// has use.
+type installation struct{ redis, kafka, mysql, redlock, etcd, zookeeper, prefix string }
 
 func (o *installation) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.redis, "redis", "", "where Redis is (default: FLASHSALE_REDIS_ADDRS, else 127.0.0.1:6379)")
@@ -30,6 +30,7 @@ func (o installation) config(getenv func(string) string) (app.Config, error) {
 		{o.redis, "redis-addrs", "FLASHSALE_REDIS_ADDRS"},
 		{o.kafka, "kafka-brokers", "FLASHSALE_KAFKA_BROKERS"},
 		{o.mysql, "mysql-dsn", "FLASHSALE_MYSQL_DSN"},
+		{o.redlock, "redlock-addrs", ""},
 		{o.etcd, "etcd-endpoints", ""},
 		{o.zookeeper, "zookeeper-addrs", ""},
 		{o.prefix, "prefix", "FLASHSALE_PREFIX"},
@@ -50,4 +51,4 @@ func (o installation) config(getenv func(string) string) (app.Config, error) {
 
 // ourFlags names the flags as this program does.
 var ourFlags = strings.NewReplacer("--redis-addrs=", "--redis=", "--kafka-brokers=", "--kafka=", "--mysql-dsn=", "--mysql=",
-	"--etcd-endpoints=", "--etcd=", "--zookeeper-addrs=", "--zookeeper=")
+	"--redlock-addrs=", "--redlock=", "--etcd-endpoints=", "--etcd=", "--zookeeper-addrs=", "--zookeeper=")

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,8 @@ const (
 	startTimeout = 60 * time.Second
 	closeTimeout = 30 * time.Second
 
+	redlockNodes = 5
+
 	// The stand-in for Redis runs a script a tenth as fast: with the usual 5 to
 	// 15 ms, a crowd that polls for a lock leaves its holder no turn, and on a
 	// busy machine a turn takes longer than a Redis may take to answer.
@@ -40,6 +43,7 @@ const (
 // stand-in within this process.
 type stackOptions struct {
 	redis, kafka, mysql string
+	redlock             string // empty: five stand-ins, beside the one for Redis
 	etcd, zookeeper     string // no stand-ins for these
 	listen              string
 }
@@ -48,6 +52,7 @@ func (o *stackOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.redis, "redis", "", "Redis to use instead of the stand-in, host:port, several separated by commas")
 	f.StringVar(&o.kafka, "kafka", "", "Kafka to use instead of the stand-in, host:port, several separated by commas")
 	f.StringVar(&o.mysql, "mysql", "", "MySQL to use instead of the stand-in, user:password@tcp(host:port)/database")
+	f.StringVar(&o.redlock, "redlock", "", "independent Redis servers for the variant redlock, at least three host:port with commas; beside the stand-in for Redis there are five more")
 	f.StringVar(&o.etcd, "etcd", "", "etcd for the variant that needs it, host:port, several separated by commas; there is no stand-in")
 	f.StringVar(&o.zookeeper, "zookeeper", "", "ZooKeeper for the variant that needs it, host:port, several separated by commas; there is no stand-in")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of the API; when it is busy, a free port is taken")
@@ -69,7 +74,7 @@ func (o stackOptions) check() error {
 // given are the settings that the servers' flags amount to, under the rules of
 // the API and the syncer.
 func (o stackOptions) given() (app.Config, error) {
-	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, etcd: o.etcd, zookeeper: o.zookeeper}.config(func(string) string { return "" })
+	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, redlock: o.redlock, etcd: o.etcd, zookeeper: o.zookeeper}.config(func(string) string { return "" })
 }
 
 // stack is a whole installation in this process.
@@ -79,6 +84,7 @@ type stack struct {
 
 	redis, kafka servers.Server
 	sql          servers.Database
+	nodes        []servers.Server // of redlock, when they are stand-ins
 	config       app.Config
 	tools        *app.Installation
 	listening    string // what is to be said about the address
@@ -119,7 +125,7 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 		return nil, err
 	}
 	s.choose(o, name)
-	for _, server := range s.servers() {
+	for _, server := range slices.Concat(s.servers(), s.nodes) {
 		if err := server.Start(start); err != nil {
 			return nil, err
 		}
@@ -136,6 +142,11 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 // choose takes what is given, and a stand-in for the rest.
 func (s *stack) choose(o stackOptions, name string) {
 	s.redis, s.kafka, s.sql = servers.EmbeddedRedis(), servers.EmbeddedKafka(filepath.Join(s.dir, "kafka")), servers.SQLite(filepath.Join(s.dir, "flashsale.db"))
+	if o.redis == "" && o.redlock == "" {
+		for range redlockNodes {
+			s.nodes = append(s.nodes, servers.EmbeddedRedis())
+		}
+	}
 	if o.redis != "" {
 		s.redis = servers.Given(servers.RedisName, strings.ReplaceAll(o.redis, " ", ""))
 	}
@@ -163,6 +174,10 @@ func (s *stack) configure(o stackOptions, name string) (err error) {
 		return err
 	}
 	s.config.EtcdEndpoints, s.config.ZooKeeperAddrs = given.EtcdEndpoints, given.ZooKeeperAddrs
+	s.config.RedlockAddrs = given.RedlockAddrs
+	for _, node := range s.nodes {
+		s.config.RedlockAddrs = append(s.config.RedlockAddrs, node.Addr())
+	}
 	if !s.redis.Real() {
 		s.config.RedisStandIn = true
 		s.config.PollMin, s.config.PollMax, s.config.RedisTimeout = standInPollMin, standInPollMax, standInTimeout
@@ -278,7 +293,7 @@ func (s *stack) closeAfter(err error) error {
 	if s.tools != nil {
 		errs = append(errs, s.remove(ctx), s.tools.Close())
 	}
-	for _, server := range s.servers() {
+	for _, server := range slices.Concat(s.servers(), s.nodes) {
 		if server != nil {
 			errs = append(errs, server.Stop(ctx))
 		}

@@ -21,6 +21,10 @@ type Config struct {
 	KafkaBrokers []string // host:port
 	MySQLDSN     string   // user:password@tcp(host:port)/database, or sqlite:PATH
 
+	// RedlockAddrs are the nodes of the variant redlock, which know nothing of each
+	// other, at least three; empty: it is not offered.
+	RedlockAddrs []string // host:port or redis:// URL
+
 	// Where etcd and ZooKeeper are, host:port; empty: their variants are not offered.
 	EtcdEndpoints  []string
 	ZooKeeperAddrs []string

@@ -52,7 +52,7 @@ func TestFlagOfAToggleNeedsNoValue(t *testing.T) {
 
 func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
 	environ := []string{"FLASHSALE_LISTEN=8080", "FLASHSALE_ADMIN_LISTEN=x", "FLASHSALE_REDIS_ADDRS=a:1,,b:2", "FLASHSALE_KAFKA_BROKERS=kafka", "FLASHSALE_MYSQL_DSN=sqlite:hunter2.db",
-		"FLASHSALE_ETCD_ENDPOINTS=etcd", "FLASHSALE_ZOOKEEPER_ADDRS=a:1,b",
+		"FLASHSALE_REDLOCK_ADDRS=a:1,b:2", "FLASHSALE_ETCD_ENDPOINTS=etcd", "FLASHSALE_ZOOKEEPER_ADDRS=a:1,b",
 		"FLASHSALE_ADMIN_TOKEN=hunter2", "FLASHSALE_LOCK_TTL=30", "FLASHSALE_LOCK_WAIT=0s", "FLASHSALE_ALLOW_BROKEN_LOCKS=1", "FLASHSALE_PREFIX=A", "FLASHSALE_SHUTDOWN_TIMEOUT=1h", "FLASHSALE_LOG_FORMAT=xml", "FLASHSALE_LOG_LEVEL=loud"}
 	_, _, err := ParseConfig(APIProgram, nil, environ, io.Discard)
 	if err == nil {
@@ -81,6 +81,7 @@ func TestWrongValues(t *testing.T) {
 		"LOCK_TTL":           {"30", "-1s", "99ms", "11m", "1e3"},
 		"ALLOW_BROKEN_LOCKS": {"1", "yes", "True"},
 		"PREFIX":             {"-a", "a_b", "a:b", "{a}", strings.Repeat("a", 33)},
+		"REDLOCK_ADDRS":      {"a:1,b:1", "a:1,b:1,a:1", "a:1,b:1,c", "a:1,b:1,c:1,"},
 	} {
 		for _, value := range values {
 			if _, _, err := ParseConfig(APIProgram, nil, []string{envPrefix + variable + "=" + value}, io.Discard); err == nil {
@@ -97,6 +98,7 @@ func TestGoodValues(t *testing.T) {
 		"REDIS_ADDRS":   {"a:1", "redis:6379", "a:1, b:2", "redis://u:p@h:1/2", "rediss://h:1"},
 		"MYSQL_DSN":     {"u:p@tcp(h:1)/db?parseTime=true", "u@unix(/run/x.sock)/db"},
 		"KAFKA_BROKERS": {"a:1,b:2"},
+		"REDLOCK_ADDRS": {"a:1,b:1,c:1", "redis://u:p@a:1, redis://u:p@b:1, redis://u:p@c:1"},
 	} {
 		for _, value := range values {
 			if _, _, err := ParseConfig(APIProgram, nil, []string{envPrefix + variable + "=" + value}, io.Discard); err != nil {

@@ -15,6 +15,7 @@ func (n need) metBy(c Config) bool { return n.met == nil || n.met(c) }
 var (
 	needsEtcd      = need{"etcd", func(c Config) bool { return len(c.EtcdEndpoints) > 0 }}
 	needsZooKeeper = need{"ZooKeeper", func(c Config) bool { return len(c.ZooKeeperAddrs) > 0 }}
+	needsRedlock   = need{"several independent Redis servers", func(c Config) bool { return len(c.RedlockAddrs) > 0 }}
 	needsMySQL     = need{"MySQL", func(c Config) bool { return !strings.HasPrefix(c.MySQLDSN, "sqlite:") }}
 	needsConsent   = need{"--allow-broken-locks", func(c Config) bool { return c.AllowBrokenLocks }}
 	needsRealRedis = need{"redis-server", func(c Config) bool { return !c.RedisStandIn }}

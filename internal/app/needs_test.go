@@ -13,6 +13,7 @@ func TestVariantsAreOfferedWhereTheirServersAre(t *testing.T) {
 	}{
 		{needsEtcd, func(c *Config) { c.EtcdEndpoints = []string{"h:1"} }},
 		{needsZooKeeper, func(c *Config) { c.ZooKeeperAddrs = []string{"h:1"} }},
+		{needsRedlock, func(c *Config) { c.RedlockAddrs = []string{"h:1", "h:2", "h:3"} }},
 		{needsMySQL, func(c *Config) { c.MySQLDSN = "u:p@tcp(h:1)/db" }},
 		{needsConsent, func(c *Config) { c.AllowBrokenLocks = true }},
 		{needsRealRedis, func(c *Config) { c.RedisStandIn = false }},

@@ -65,7 +65,7 @@ func oneSale(v *visitor, id, variant string) {
 		t.Errorf("%s: right after it: %s", id, got.text)
 	}
 	fenced := variant == "setnx" || strings.HasPrefix(variant, "watchdog") || variant == "fair"
-	locked := fenced || strings.HasPrefix(variant, "setnx-")
+	locked := fenced || strings.HasPrefix(variant, "setnx-") || variant == "redlock"
 	if timed := first.header.Get("Server-Timing") != ""; timed != locked || (first.body["fence"] != 0.0) != fenced {
 		t.Errorf("%s: Server-Timing %q, fence %v", id, first.header.Get("Server-Timing"), first.body["fence"])
 	}

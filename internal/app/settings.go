@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,8 @@ var settings = []setting{
 		set: func(c *Config, v string) bool { c.KafkaBrokers = list(v); return all(c.KafkaBrokers, isHostPort) }},
 	{variable: "MYSQL_DSN", initial: "flashsale:flashsale@tcp(127.0.0.1:3306)/flashsale", doc: "where MySQL is", allowed: "user:password@tcp(host:port)/database", secret: true, syncer: true,
 		set: func(c *Config, v string) bool { c.MySQLDSN = v; return isMySQL(v) }},
+	{variable: "REDLOCK_ADDRS", doc: "independent Redis servers for the variant redlock; without them it is not offered", allowed: "at least three different host:port or redis:// URLs, with commas; five are usual", secret: true,
+		set: func(c *Config, v string) bool { c.RedlockAddrs = list(v); return isRedlock(c.RedlockAddrs) }},
 	{variable: "ETCD_ENDPOINTS", doc: "where etcd is, for the variant etcd; without it that is not offered", allowed: "host:port, several with commas",
 		set: func(c *Config, v string) bool { c.EtcdEndpoints = list(v); return all(c.EtcdEndpoints, isHostPort) }},
 	{variable: "ZOOKEEPER_ADDRS", doc: "where ZooKeeper is, for the variant zookeeper; without it that is not offered", allowed: "host:port, several with commas",
@@ -144,6 +147,12 @@ func isRedis(addrs []string) bool {
 		}
 	}
 	return all(addrs, isHostPort)
+}
+
+// isRedlock wants servers that can outvote one that fails.
+func isRedlock(addrs []string) bool {
+	different := slices.Compact(slices.Sorted(slices.Values(addrs)))
+	return len(addrs) >= 3 && len(different) == len(addrs) && all(addrs, func(addr string) bool { return isRedis([]string{addr}) })
 }
 
 // isMySQL refuses stand-ins too: they are for tests and the demo.

@@ -33,7 +33,17 @@ func embedded(t testing.TB) Config {
 		}
 		t.Cleanup(s.Kill)
 	}
-	return config(t, redis.Addr(), []string{kafka.Addr()}, "sqlite:"+filepath.Join(dir, "flashsale.db"))
+	cfg := config(t, redis.Addr(), []string{kafka.Addr()}, "sqlite:"+filepath.Join(dir, "flashsale.db"))
+	cfg.RedisStandIn = true
+	for range 3 {
+		node := servers.EmbeddedRedis()
+		if err := node.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(node.Kill)
+		cfg.RedlockAddrs = append(cfg.RedlockAddrs, node.Addr())
+	}
+	return cfg
 }
 
 // real is one on the real servers that this machine has.

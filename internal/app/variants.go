@@ -26,6 +26,7 @@ var variants = []variant{
 	{name: "fair", locker: func(b backends) (lock.Locker, error) {
 		return redislock.NewFair(b.redis, redislock.FairOptions{Options: b.locks})
 	}},
+	{name: "redlock", needs: needsRedlock, locker: newRedlock},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 }
 

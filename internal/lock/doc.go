@@ -21,6 +21,7 @@
 //	setnx         SET NX PX, a token, a scripted release, polling with jitter
 //	watchdog      setnx, extended while held, woken by the release, local queue first
 //	fair          watchdog, with one queue for all processes in Redis
+//	redlock       watchdog's promise by a majority of independent servers, without a fence
 //
 // What that protects against, and what it does not:
 //
@@ -36,6 +37,8 @@
 //	              TTL; a crowd of waiters           fails over: there the fence has to help
 //	fair          all that; being overtaken;        as watchdog; the first waiter dies: the others
 //	              waiters that died in the queue    wait until its place has ended
+//	redlock       that, and the end of any minority the process is paused past the TTL; clocks
+//	              of the servers                    jump, or data are lost, on enough servers
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
@@ -48,14 +51,27 @@
 //	setnx         2            Redis   yes    yes           poll             no         no
 //	watchdog      2            Redis   yes    yes           queue, pub/sub   no         in a process
 //	fair          2            Redis   yes    yes           pub/sub          no         everywhere
+//	redlock       2 x nodes**  >= 3 R. no***  yes           queue, poll      no         in a process
 //
 // * grows within one process only.
+//
+// ** in parallel: the caller waits for the quickest majority, twice.
+//
+// *** what the nodes of one majority have counted, the next one may not know: the
+// largest of their numbers can be smaller than the last.
 //
 // The broken ones are here to be watched failing, and for nothing else: their
 // faults are what most home-made locks have.
 //
 // No variant is reentrant: who holds a lock and acquires it again waits for
-// itself until its wait is over.
+// itself until its wait is over. Reentrant makes any of them so.
+//
+// Locks made of these, with their fences, losses and round trips:
+//
+//	lock          protects against                  still fails when
+//	Multi         a deadlock of callers that need   somebody takes the same keys one by one,
+//	              the same keys in other orders     in another order
+//	Reentrant     an owner that waits for itself    the owner works in two processes
 //
 // # Fences
 //

@@ -9,33 +9,59 @@ import (
 	"flashsale/internal/lock"
 )
 
-// lease is a won claim. Unless it is given back or its end is moved, it ends by
-// its own clock, a little before the server lets it go.
-type lease struct {
-	*claim
-	fence  uint64
+// term is how long a lease lasts. Unless it is stopped or its end is moved, it
+// ends by its own clock, a little before the server lets the lock go.
+type term struct {
 	until  time.Time
 	expiry *time.Timer
 	lost   chan struct{}
 	lose   func() // closes lost, once
 }
 
-// newLease starts the clock. onLoss may be nil.
-func newLease(c *claim, won grant, onLoss func()) *lease {
-	l := &lease{claim: c, fence: won.fence, until: won.until, lost: make(chan struct{})}
-	l.lose = sync.OnceFunc(func() {
-		close(l.lost)
+// newTerm starts the clock. onLoss may be nil.
+func newTerm(until time.Time, onLoss func()) *term {
+	t := &term{until: until, lost: make(chan struct{})}
+	t.lose = sync.OnceFunc(func() {
+		close(t.lost)
 		if onLoss != nil {
 			onLoss()
 		}
 	})
-	l.expiry = time.AfterFunc(time.Until(won.until), l.lose)
-	return l
+	t.expiry = time.AfterFunc(time.Until(until), t.lose)
+	return t
 }
 
-func (l *lease) Key() string           { return l.key }
-func (l *lease) Fence() uint64         { return l.fence }
-func (l *lease) Lost() <-chan struct{} { return l.lost }
+// prolong moves the end, unless it has come.
+func (t *term) prolong(until time.Time) {
+	t.until = until
+	t.expiry.Reset(time.Until(until))
+}
+
+func (t *term) Lost() <-chan struct{} { return t.lost }
+
+func (t *term) isLost() bool {
+	select {
+	case <-t.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// lease is a won claim.
+type lease struct {
+	*claim
+	*term
+	fence uint64
+}
+
+// newLease starts the clock. onLoss may be nil.
+func newLease(c *claim, won grant, onLoss func()) *lease {
+	return &lease{claim: c, term: newTerm(won.until, onLoss), fence: won.fence}
+}
+
+func (l *lease) Key() string   { return l.key }
+func (l *lease) Fence() uint64 { return l.fence }
 
 // end gives the lock back and says what became of it.
 func (l *lease) end(ctx context.Context) error {
@@ -59,13 +85,4 @@ func (l *lease) end(ctx context.Context) error {
 
 func (l *lease) ended(err error) error {
 	return fmt.Errorf("redislock: release %q: %w", l.key, err)
-}
-
-func (l *lease) isLost() bool {
-	select {
-	case <-l.lost:
-		return true
-	default:
-		return false
-	}
 }

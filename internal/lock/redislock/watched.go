@@ -63,8 +63,7 @@ func (l *watchedLease) keep(ctx context.Context) {
 			l.lose()
 			return
 		default:
-			l.until = sent.Add(l.validity())
-			l.expiry.Reset(time.Until(l.until))
+			l.prolong(sent.Add(l.validity()))
 			next.Reset(l.TTL / 3)
 		}
 	}
