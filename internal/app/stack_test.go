@@ -48,7 +48,9 @@ func embedded(t testing.TB) Config {
 
 // real is one on the real servers that this machine has.
 func real(t testing.TB) Config {
-	return config(t, servertest.Redis(t), servertest.Kafka(t), servertest.SQL(t))
+	cfg := config(t, servertest.Redis(t), servertest.Kafka(t), servertest.SQL(t))
+	cfg.EtcdEndpoints, cfg.ZooKeeperAddrs = servertest.EtcdIfAny(t), servertest.ZooKeeperIfAny(t)
+	return cfg
 }
 
 func config(t testing.TB, redis string, brokers []string, dsn string) Config {

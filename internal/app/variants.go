@@ -27,6 +27,7 @@ var variants = []variant{
 		return redislock.NewFair(b.redis, redislock.FairOptions{Options: b.locks})
 	}},
 	{name: "redlock", needs: needsRedlock, locker: newRedlock},
+	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 }
 

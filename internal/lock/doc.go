@@ -22,6 +22,7 @@
 //	watchdog      setnx, extended while held, woken by the release, local queue first
 //	fair          watchdog, with one queue for all processes in Redis
 //	redlock       watchdog's promise by a majority of independent servers, without a fence
+//	etcd          an entry in etcd bound to a lease, extended while held, a line of waiters
 //
 // What that protects against, and what it does not:
 //
@@ -39,6 +40,8 @@
 //	              waiters that died in the queue    wait until its place has ended
 //	redlock       that, and the end of any minority the process is paused past the TTL; clocks
 //	              of the servers                    jump, or data are lost, on enough servers
+//	etcd          that, and the end of any minority the process is paused past the TTL; etcd
+//	              of its members                    is put back to an older backup
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
@@ -52,6 +55,7 @@
 //	watchdog      2            Redis   yes    yes           queue, pub/sub   no         in a process
 //	fair          2            Redis   yes    yes           pub/sub          no         everywhere
 //	redlock       2 x nodes**  >= 3 R. no***  yes           queue, poll      no         in a process
+//	etcd          3            etcd    yes    yes           queue, watch     no         among processes
 //
 // * grows within one process only.
 //

@@ -26,6 +26,10 @@ type Features struct {
 	Fence           bool // a grant's fence is larger than any earlier one's
 	Expires         bool // a lease has a TTL, and whoever outlives it is told
 	Extends         bool // a lease lives as long as it is held, beyond its TTL
+
+	// LeastTTL is the shortest TTL that the variant can have, if that is longer
+	// than what the tests would ask for.
+	LeastTTL time.Duration
 }
 
 // Setting is what a test asks of a Locker. Zero values are the variant's defaults.
@@ -303,7 +307,7 @@ func (s *subject) releaseByFormerHolder() {
 }
 
 func (s *subject) lossIsSignalled() {
-	lease := s.acquire(s.New(s, Setting{TTL: 150 * time.Millisecond}))
+	lease := s.acquire(s.New(s, Setting{TTL: s.ttl(150 * time.Millisecond)}))
 	s.Steal(s, s.key)
 	select {
 	case <-lease.Lost():
@@ -314,7 +318,7 @@ func (s *subject) lossIsSignalled() {
 }
 
 func (s *subject) releaseIsNoLoss() {
-	const ttl = 200 * time.Millisecond
+	ttl := s.ttl(200 * time.Millisecond)
 	lease := s.acquire(s.New(s, Setting{TTL: ttl}))
 	s.release(lease)
 	select {
@@ -325,7 +329,7 @@ func (s *subject) releaseIsNoLoss() {
 }
 
 func (s *subject) lossCancelsWork() {
-	locker := s.New(s, Setting{TTL: 150 * time.Millisecond})
+	locker := s.New(s, Setting{TTL: s.ttl(150 * time.Millisecond)})
 	err := lock.Do(s.Context(), locker, s.key, func(ctx context.Context, _ lock.Lease) error {
 		s.Steal(s, s.key)
 		select {
@@ -340,7 +344,7 @@ func (s *subject) lossCancelsWork() {
 }
 
 func (s *subject) leaseExpires() {
-	const ttl = 400 * time.Millisecond
+	ttl := s.ttl(400 * time.Millisecond)
 	holder, next := s.pair(Setting{TTL: ttl, Wait: time.Minute, Drift: ttl / 4})
 	start := time.Now()
 	first := s.acquire(holder)
@@ -358,7 +362,7 @@ func (s *subject) leaseExpires() {
 }
 
 func (s *subject) leaseIsExtended() {
-	const ttl = 300 * time.Millisecond
+	ttl := s.ttl(300 * time.Millisecond)
 	holder, other := s.pair(Setting{TTL: ttl, Wait: lock.TryOnce})
 	lease := s.acquire(holder)
 	for start := time.Now(); time.Since(start) < 4*ttl; time.Sleep(ttl / 20) {
@@ -369,7 +373,7 @@ func (s *subject) leaseIsExtended() {
 }
 
 func (s *subject) noExtensionAfterRelease() {
-	const ttl = 240 * time.Millisecond
+	ttl := s.ttl(240 * time.Millisecond)
 	locker := s.New(s, Setting{TTL: ttl, Wait: lock.TryOnce})
 	for range 5 { // released at various instants, some of them while it is being extended
 		lease := s.acquire(locker)
@@ -394,6 +398,9 @@ func (s *subject) cycles() {
 	}
 	s.nothingLeft()
 }
+
+// ttl is the one that a test wants, or the variant's least.
+func (s *subject) ttl(wanted time.Duration) time.Duration { return max(wanted, s.LeastTTL) }
 
 // pair makes two Lockers of different processes, if the variant reaches so far.
 func (s *subject) pair(setting Setting) (first, second lock.Locker) {

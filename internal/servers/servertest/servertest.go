@@ -60,6 +60,16 @@ func Etcd(t testing.TB) []string {
 	return strings.Split(use(t, &sharedEtcd).Addr(), ",")
 }
 
+// EtcdIfAny is Etcd for a test that can do something without it: nil then, and
+// the test counts as skipped.
+func EtcdIfAny(t testing.TB) []string {
+	t.Helper()
+	if !present(t, &sharedEtcd) {
+		return nil
+	}
+	return Etcd(t)
+}
+
 // ZooKeeper is the same for ZooKeeper.
 func ZooKeeper(t testing.TB) []string {
 	t.Helper()
@@ -106,6 +116,28 @@ func ZooKeeperServer(t testing.TB) servers.Server {
 	t.Helper()
 	skipWithout(t, zooKeeperKind)
 	return own(t, zooKeeperKind)
+}
+
+// ZooKeeperIfAny is the same for ZooKeeper.
+func ZooKeeperIfAny(t testing.TB) []string {
+	t.Helper()
+	if !present(t, &sharedZooKeeper) {
+		return nil
+	}
+	return ZooKeeper(t)
+}
+
+func present(t testing.TB, s *shared) bool {
+	t.Helper()
+	if addr := os.Getenv(s.kind.env); addr != "" && addr != Embedded {
+		return true
+	}
+	missing := s.kind.missing()
+	if missing != nil {
+		t.Logf("LEFT OUT: what needs %s (%v; `make deps` installs it)", s.kind.name, missing)
+		record(t, s.kind.name, "skipped")
+	}
+	return missing == nil
 }
 
 // skipWithout skips a test that has no use for a stand-in.

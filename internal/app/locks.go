@@ -1,0 +1,13 @@
+package app
+
+import (
+	"flashsale/internal/lock"
+	"flashsale/internal/lock/etcdlock"
+)
+
+// newEtcd rounds the TTL up to seconds: etcd knows no shorter unit.
+func newEtcd(b backends) (lock.Locker, error) {
+	return etcdlock.Dial(b.config.EtcdEndpoints, etcdlock.Options{
+		TTL: b.config.LockTTL, Wait: b.config.LockWait, Prefix: b.config.Prefix + "/lock/",
+	})
+}

@@ -1,0 +1,195 @@
+package etcdlock
+
+import (
+	"context"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"flashsale/internal/lock"
+	"flashsale/internal/lock/locktest"
+	"flashsale/internal/servers/servertest"
+)
+
+// patience bounds what should happen much sooner.
+const patience = 20 * time.Second
+
+func TestALeaseOutlivesAShortAbsenceOfEtcd(t *testing.T) {
+	server := servertest.EtcdServer(t)
+	l := open(t, []string{server.Addr()}, Options{TTL: 30 * time.Second, Wait: lock.TryOnce})
+	lease := acquire(t, l)
+	server.Kill()
+	if err := server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lease.Lost():
+		t.Fatal("lost within its TTL")
+	default:
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	next := acquire(t, l)
+	if next.Fence() <= lease.Fence() {
+		t.Errorf("fence %d after %d", next.Fence(), lease.Fence())
+	}
+	if err := next.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+func TestHolderIsToldWhenEtcdStaysAway(t *testing.T) {
+	server := servertest.EtcdServer(t)
+	const timeout = 500 * time.Millisecond
+	l := open(t, []string{server.Addr()}, Options{TTL: 2 * time.Second, Wait: lock.TryOnce, Timeout: timeout})
+	start := time.Now()
+	lease := acquire(t, l)
+	server.Kill()
+
+	asked := time.Now()
+	_, err := open(t, []string{server.Addr()}, Options{Wait: lock.TryOnce, Timeout: timeout}).Acquire(t.Context(), "item")
+	locktest.Is(t, err, lock.ErrUnavailable)
+	if took := time.Since(asked); took > 10*timeout {
+		t.Errorf("it took %v to say so", took)
+	}
+
+	select {
+	case <-lease.Lost():
+	case <-time.After(patience):
+		t.Fatal("the holder was not told")
+	}
+	if took := time.Since(start); took > 2*time.Second+time.Second {
+		t.Errorf("the holder was told after %v", took)
+	}
+	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
+}
+
+func TestAWaiterLearnsThatEtcdIsAway(t *testing.T) {
+	server := servertest.EtcdServer(t)
+	holder := open(t, []string{server.Addr()}, Options{Timeout: 200 * time.Millisecond})
+	waiter := open(t, []string{server.Addr()}, Options{Wait: 500 * time.Millisecond, Timeout: 300 * time.Millisecond})
+	lease := acquire(t, holder)
+	failed := make(chan error)
+	go func() {
+		_, err := waiter.Acquire(t.Context(), "item")
+		failed <- err
+	}()
+	client := connect(t, []string{server.Addr()})
+	for deadline := time.Now().Add(patience); len(entries(t, client, defaultPrefix)) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
+	}
+	server.Kill()
+	locktest.Is(t, <-failed, lock.ErrUnavailable)
+	locktest.Is(t, lease.Release(t.Context()), lock.ErrUnavailable)
+}
+
+// Each call of an acquisition ends in a lost reply, or the caller goes while it
+// is under way: nothing may stay behind.
+func TestNothingStaysOfAnAcquisitionThatFailed(t *testing.T) {
+	endpoints := servertest.Etcd(t)
+	observer := connect(t, endpoints)
+	for _, method := range []string{"LeaseGrant", "Txn", "Range"} {
+		for name, test := range map[string]struct {
+			fault func(cancel func()) error
+			want  error
+		}{
+			"reply lost":    {func(func()) error { return status.Error(codes.Unknown, "connection lost") }, lock.ErrUnavailable},
+			"caller leaves": {func(cancel func()) error { cancel(); return nil }, context.Canceled},
+		} {
+			t.Run(method+"/"+name, func(t *testing.T) {
+				prefix := servertest.Prefix(t) + "/"
+				holder := open(t, endpoints, Options{Prefix: prefix})
+				held := acquire(t, holder) // so that there is a line
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				l, err := New(faulty(t, endpoints, method, func() error { return test.fault(cancel) }), Options{Prefix: prefix, Wait: time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = l.Acquire(ctx, "item")
+				locktest.Is(t, err, test.want)
+				if err := held.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if left := entries(t, observer, prefix); len(left) > 0 {
+					t.Errorf("left behind: %q", left)
+				}
+			})
+		}
+	}
+}
+
+func TestAReleaseWhoseReplyIsLostIsNoLoss(t *testing.T) {
+	l, err := New(faulty(t, servertest.Etcd(t), "LeaseRevoke", func() error { return status.Error(codes.Unknown, "connection lost") }),
+		Options{Prefix: servertest.Prefix(t) + "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := acquire(t, l).Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// A name within another's isn't a place in its line.
+func TestKeysWithSlashesAreKeysOfTheirOwn(t *testing.T) {
+	l := open(t, servertest.Etcd(t), Options{Prefix: servertest.Prefix(t) + "/", Wait: lock.TryOnce})
+	for _, key := range []string{"a/b", "a", "a/b/c"} {
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(key, err)
+		}
+		defer lease.Release(t.Context())
+	}
+}
+
+func TestWrongOptionsAreRefused(t *testing.T) {
+	for name, o := range map[string]Options{
+		"TTL": {TTL: -time.Second}, "long TTL": {TTL: 2 * time.Hour}, "Drift": {TTL: 4 * time.Second, Drift: 2 * time.Second}, "Timeout": {Timeout: -1},
+	} {
+		if _, err := Dial([]string{"127.0.0.1:1"}, o); err == nil {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+	if _, err := New(nil, Options{}); err == nil {
+		t.Error("no client is allowed")
+	}
+}
+
+func acquire(t testing.TB, l *Lock) lock.Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), "item")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// faulty is a client whose first call of a method is carried out, and then
+// ends as fault says.
+func faulty(t testing.TB, endpoints []string, method string, fault func() error) *clientv3.Client {
+	t.Helper()
+	var once sync.Once
+	intercept := func(ctx context.Context, full string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, full, req, reply, conn, opts...)
+		if path.Base(full) == method && err == nil {
+			once.Do(func() { err = fault() })
+		}
+		return err
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(intercept)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
