@@ -22,6 +22,10 @@ var variants = []variant{
 	{name: "setnx-getdel", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXGetDel(b.redis, b.locks) }},
 	{name: "setnx", locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNX(b.redis, b.locks) }},
 	{name: "watchdog", locker: newWatchdog},
+	{name: "watchdog-cohort", locker: func(b backends) (lock.Locker, error) {
+		watchdog, err := redislock.NewWatchdog(b.redis, b.locks)
+		return lock.NewCohort(watchdog, lock.CohortOptions{Wait: b.config.LockWait}), err
+	}},
 	{name: "watchdog-combining", locker: newWatchdog, combine: true},
 	{name: "fair", locker: func(b backends) (lock.Locker, error) {
 		return redislock.NewFair(b.redis, redislock.FairOptions{Options: b.locks})

@@ -20,3 +20,11 @@ func TestLocalConforms(t *testing.T) {
 		}}
 	})
 }
+
+func TestCohortConforms(t *testing.T) {
+	locktest.Run(t, locktest.Features{Excludes: true, Fence: true, SharesFence: true}, func(*testing.T) locktest.Store {
+		return locktest.Store{New: func(_ testing.TB, s locktest.Setting) lock.Locker {
+			return lock.NewCohort(lock.NewLocal(lock.LocalOptions{Wait: s.Wait}), lock.CohortOptions{Wait: s.Wait})
+		}}
+	})
+}

@@ -76,6 +76,12 @@
 //	Multi         a deadlock of callers that need   somebody takes the same keys one by one,
 //	              the same keys in other orders     in another order
 //	Reentrant     an owner that waits for itself    the owner works in two processes
+//	Cohort        a round trip to the store for     a write that one holder left under way
+//	              each of a process' waiters        takes effect under the next: see Retire
+//
+// A Cohort hands a lease on up to 64 times, for up to 20 ms, which over watchdog
+// is the sale variant watchdog-cohort. Holders that share a lease have the same
+// fence, which a store accepts again; only the next grant's is larger.
 //
 // # Fences
 //

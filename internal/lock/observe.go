@@ -90,6 +90,9 @@ func (l *observedLease) Release(ctx context.Context) error {
 	return err
 }
 
+// Retire reaches the lease that is observed; see [Retire].
+func (l *observedLease) Retire() { Retire(l.Lease) }
+
 func (l *observedLease) report(err error) {
 	o := l.observer
 	if o.Released != nil {

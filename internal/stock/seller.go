@@ -143,7 +143,11 @@ func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, rece
 	asked, granted := d.now(), time.Time{}
 	err := lock.Do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
 		granted = d.now()
-		return deduct(ctx, sale.fence(lease))
+		err := deduct(ctx, sale.fence(lease))
+		if errors.Is(err, ErrOutcomeUnknown) {
+			lock.Retire(lease) // it may still happen, and must not under the next holder's fence
+		}
+		return err
 	})
 	receipt.Locked = true
 	if granted.IsZero() {

@@ -21,6 +21,7 @@ type variant struct {
 var variants = []variant{
 	{"setnx", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true}, buildSetNX},
 	{"watchdog", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true}, buildWatchdog},
+	{"watchdog-cohort", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, SharesFence: true, Expires: true, Extends: true}, buildCohort},
 	{"fair", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true}, buildFair},
 }
 

@@ -75,6 +75,13 @@ func buildWatchdog(t testing.TB, client *redis.Client, options Options) lock.Loc
 	return built(t, NewWatchdog)(client, options)
 }
 
+func buildCohort(t testing.TB, client *redis.Client, options Options) lock.Locker {
+	return built(t, func(c redis.UniversalClient, o Options) (*lock.Cohort, error) {
+		below, err := NewWatchdog(c, o)
+		return lock.NewCohort(below, lock.CohortOptions{Wait: o.Wait}), err
+	})(client, options)
+}
+
 func buildFair(t testing.TB, client *redis.Client, options Options) lock.Locker {
 	return built(t, func(c redis.UniversalClient, o Options) (*Fair, error) {
 		return NewFair(c, FairOptions{Options: o})
