@@ -3,11 +3,18 @@ package app
 import (
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/etcdlock"
+	"flashsale/internal/lock/zklock"
 )
 
 // newEtcd rounds the TTL up to seconds: etcd knows no shorter unit.
 func newEtcd(b backends) (lock.Locker, error) {
 	return etcdlock.Dial(b.config.EtcdEndpoints, etcdlock.Options{
 		TTL: b.config.LockTTL, Wait: b.config.LockWait, Prefix: b.config.Prefix + "/lock/",
+	})
+}
+
+func newZooKeeper(b backends) (lock.Locker, error) {
+	return zklock.Dial(b.config.ZooKeeperAddrs, zklock.Options{
+		TTL: max(b.config.LockTTL, zklock.MinTTL), Wait: b.config.LockWait, Root: "/" + b.config.Prefix + "/lock",
 	})
 }

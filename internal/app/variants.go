@@ -32,6 +32,7 @@ var variants = []variant{
 	}},
 	{name: "redlock", needs: needsRedlock, locker: newRedlock},
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
+	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 }
 

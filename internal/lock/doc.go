@@ -23,6 +23,7 @@
 //	fair          watchdog, with one queue for all processes in Redis
 //	redlock       watchdog's promise by a majority of independent servers, without a fence
 //	etcd          an entry in etcd bound to a lease, extended while held, a line of waiters
+//	zookeeper     an ephemeral, sequential node in ZooKeeper, a line of waiters
 //
 // What that protects against, and what it does not:
 //
@@ -42,6 +43,8 @@
 //	              of the servers                    jump, or data are lost, on enough servers
 //	etcd          that, and the end of any minority the process is paused past the TTL; etcd
 //	              of its members                    is put back to an older backup
+//	zookeeper     as etcd                           the process is paused past the session's timeout
+//	                                                all leases of a process end with its session
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
@@ -56,6 +59,7 @@
 //	fair          2            Redis   yes    yes           pub/sub          no         everywhere
 //	redlock       2 x nodes**  >= 3 R. no***  yes           queue, poll      no         in a process
 //	etcd          3            etcd    yes    yes           queue, watch     no         among processes
+//	zookeeper     4            ZooKeeper yes  yes           queue, watch     no         among processes
 //
 // * grows within one process only.
 //
