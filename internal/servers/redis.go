@@ -25,11 +25,16 @@ func RedisAvailable() error {
 // survives a SIGKILL. It leaves the fsync to the system: tests kill processes,
 // not machines, and with everysec Redis may put off the write itself while an
 // fsync runs, which is just what a test with a SIGKILL must not meet.
-func Redis(dir string) Server {
+func Redis(dir string) Server { return redisProcess(dir, "redis-server", "valkey-server") }
+
+// RedisBinary is the same from a given program, like another version or Valkey.
+func RedisBinary(dir, path string) Server { return redisProcess(dir, path) }
+
+func redisProcess(dir string, names ...string) Server {
 	dir = absolute(dir)
 	p := &process{name: RedisName, dir: dir, wants: 1}
 	p.command = func() (*exec.Cmd, error) {
-		binary, err := find("redis-server", "valkey-server")
+		binary, err := find(names...)
 		if err != nil {
 			return nil, err
 		}

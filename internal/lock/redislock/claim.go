@@ -39,7 +39,7 @@ func (s *store) claim(key string) *claim {
 // After an error the caller holds nothing.
 func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener) (grant, error) {
 	var wake <-chan struct{}
-	for failures := 0; ; {
+	for failures, refused := 0, 0; ; {
 		won, held, err := c.ask(ctx)
 		if over := contextError(ctx); over != nil { // also of a grant: nobody is there to use it
 			return grant{}, c.giveUp(ctx, over)
@@ -50,11 +50,14 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 		switch {
 		case err == nil && won.granted:
 			return won, nil
-		case err == nil && left <= 0:
+		case err == nil && (left <= 0 || refused+1 == c.Tries):
 			return grant{}, c.giveUp(ctx, lock.ErrNotAcquired)
 		case err == nil:
-			failures = 0
+			failures, refused = 0, refused+1
 			next = between(c.PollMin, c.PollMax)
+			if c.Tries > 0 {
+				break // nothing cuts the pause short
+			}
 			if held >= 0 { // a holder that died releases nothing
 				next = min(next, held+time.Millisecond)
 			}

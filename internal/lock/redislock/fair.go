@@ -53,7 +53,7 @@ func NewFair(client redis.UniversalClient, options FairOptions) (*Fair, error) {
 		return nil, fmt.Errorf("redislock: option PlaceTTL is %v, allowed: at least twice PollMax, %v", places, 2*store.PollMax)
 	}
 	store.announces = true
-	store.protocol = queue{tokens: tokens{client, store.TTL}, placeTTL: places, patient: store.Wait > 0}
+	store.speak(func(t tokens) protocol { return queue{tokens: t, placeTTL: places, patient: store.Wait > 0} })
 	return &Fair{store: store, listener: newListener(client)}, nil
 }
 

@@ -23,6 +23,7 @@ func each(t *testing.T, test func(t *testing.T, rig *rig)) {
 	for _, variant := range variants {
 		t.Run(variant.name, func(t *testing.T) {
 			rig := &rig{variant: variant, addr: addr, redis: connect(t, addr)}
+			variant.skipUnless(t, rig.redis)
 			if err := rig.redis.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -244,6 +245,11 @@ func TestScriptsAreForgotten(t *testing.T) {
 			if err := rig.redis.ScriptFlush(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
+			if hasFunctions(t, rig.redis) {
+				if err := rig.redis.FunctionFlush(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		forget()
 		lease := acquire(t, locker)
@@ -301,6 +307,7 @@ func TestRestartLosesTheLockOrTheCallers(t *testing.T) {
 	for _, variant := range variants {
 		t.Run(variant.name, func(t *testing.T) {
 			server := servertest.RedisServer(t)
+			variant.skipUnless(t, connect(t, server.Addr()))
 			locker := variant.build(t, connect(t, server.Addr()), Options{Wait: 10 * time.Second})
 			other := variant.build(t, connect(t, server.Addr()), Options{Wait: 10 * time.Second})
 

@@ -21,7 +21,8 @@ const (
 
 var errLink = errors.New("the link broke")
 
-// roles is every script of a lock, by what it does: a test picks the usual one.
+// roles is every script of a lock, by what it does: a test picks the usual one,
+// and means the function too.
 var roles = map[*redis.Script]*redis.Script{
 	acquireScript: acquireScript, fairAcquireScript: acquireScript,
 	releaseScript: releaseScript, fairReleaseScript: releaseScript,
@@ -30,7 +31,12 @@ var roles = map[*redis.Script]*redis.Script{
 
 // role is what a command does; nil: nothing that a test picks.
 func role(cmd redis.Cmder) *redis.Script {
-	if cmd.Name() == "evalsha" {
+	switch cmd.Name() {
+	case "fcall":
+		return map[any]*redis.Script{
+			library + "_acquire": acquireScript, library + "_release": releaseScript, library + "_extend": extendScript,
+		}[cmd.Args()[1]]
+	case "evalsha":
 		for script, role := range roles {
 			if cmd.Args()[1] == script.Hash() {
 				return role
@@ -54,6 +60,11 @@ func flake(t testing.TB, addr string, script *redis.Script, fate func(ctx contex
 	client := connect(t, addr)
 	for script := range roles {
 		if err := script.Load(t.Context(), client).Err(); err != nil { // one command a run
+			t.Fatal(err)
+		}
+	}
+	if hasFunctions(t, client) {
+		if err := loadLibrary(t.Context(), client); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -82,6 +82,16 @@ func buildCohort(t testing.TB, client *redis.Client, options Options) lock.Locke
 	})(client, options)
 }
 
+func buildFunction(t testing.TB, client *redis.Client, options Options) lock.Locker {
+	return built(t, NewFunction)(client, options)
+}
+
+// hasFunctions is false for a stand-in.
+func hasFunctions(t testing.TB, client *redis.Client) bool {
+	_, err := client.FunctionList(t.Context(), redis.FunctionListQuery{}).Result()
+	return err == nil
+}
+
 func buildFair(t testing.TB, client *redis.Client, options Options) lock.Locker {
 	return built(t, func(c redis.UniversalClient, o Options) (*Fair, error) {
 		return NewFair(c, FairOptions{Options: o})

@@ -61,7 +61,26 @@ func newStore(client redis.UniversalClient, options Options, p polls) (*store, e
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	return &store{protocol: tokens{client, options.TTL}, client: client, Options: options}, nil
+	s := &store{client: client, Options: options}
+	if _, sticky := client.(sticky); options.Replicas > 0 && !sticky {
+		return nil, errNotSticky
+	}
+	s.speak(func(t tokens) protocol { return t })
+	return s, nil
+}
+
+// speak sets the protocol, which is made of the usual one.
+func (s *store) speak(dialect func(tokens) protocol) {
+	t := tokens{client: s.client, ttl: s.TTL, deletes: &compareDelete{client: s.client}}
+	s.protocol = dialect(t)
+	if s.Replicas > 0 {
+		s.protocol = acknowledged{protocol: s.protocol, client: s.client.(sticky), replicas: s.Replicas, timeout: s.ReplicaTimeout,
+			on: func(conn redis.Cmdable) protocol {
+				t := t
+				t.client = conn
+				return dialect(t)
+			}}
+	}
 }
 
 // validity is for how long after it was asked for a lease can be relied on.

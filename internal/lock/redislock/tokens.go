@@ -27,8 +27,9 @@ var (
 
 // tokens is the usual protocol: the lock is a key, its value the holder's token.
 type tokens struct {
-	client redis.UniversalClient
-	ttl    time.Duration
+	client  redis.Cmdable
+	ttl     time.Duration
+	deletes *compareDelete
 }
 
 var _ protocol = tokens{}
@@ -60,5 +61,10 @@ func (t tokens) extend(ctx context.Context, lockKey, token string) (bool, error)
 }
 
 func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (bool, error) {
+	if channel == "" {
+		if deleted, supported, err := t.deletes.run(ctx, lockKey, token); supported {
+			return deleted, err
+		}
+	}
 	return releaseScript.Run(ctx, t.client, []string{lockKey}, token, channel).Bool()
 }
