@@ -65,7 +65,7 @@ func oneSale(v *visitor, id, variant string) {
 	if got := v.do(200, "GET", path+"/purchases?user_id=early", ""); len(got.body["purchases"].([]any)) != 1 { // whether or not it is persisted by now
 		t.Errorf("%s: right after it: %s", id, got.text)
 	}
-	fenced := strings.HasPrefix(variant, "watchdog") || slices.Contains([]string{"setnx", "fair", "etcd", "zookeeper", "mysql-row"}, variant)
+	fenced := strings.HasPrefix(variant, "watchdog") || slices.Contains([]string{"setnx", "fair", "function", "etcd", "zookeeper", "mysql-row"}, variant)
 	locked := fenced || strings.HasPrefix(variant, "setnx-") || variant == "redlock"
 	if timed := first.header.Get("Server-Timing") != ""; timed != locked || (first.body["fence"] != 0.0) != fenced {
 		t.Errorf("%s: Server-Timing %q, fence %v", id, first.header.Get("Server-Timing"), first.body["fence"])

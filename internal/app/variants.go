@@ -30,6 +30,7 @@ var variants = []variant{
 	{name: "fair", locker: func(b backends) (lock.Locker, error) {
 		return redislock.NewFair(b.redis, redislock.FairOptions{Options: b.locks})
 	}},
+	{name: "function", needs: needsRealRedis, locker: func(b backends) (lock.Locker, error) { return redislock.NewFunction(b.redis, b.locks) }},
 	{name: "redlock", needs: needsRedlock, locker: newRedlock},
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},

@@ -19,6 +19,7 @@
 //	setnx-expire  SETNX, then the expiry, broken
 //	setnx-getdel  SET NX PX, released by GET, compare, DEL, broken
 //	setnx         SET NX PX, a token, a scripted release, polling with jitter
+//	function      setnx, its scripts a library of functions in Redis
 //	watchdog      setnx, extended while held, woken by the release, local queue first
 //	fair          watchdog, with one queue for all processes in Redis
 //	redlock       watchdog's promise by a majority of independent servers, without a fence
@@ -35,8 +36,9 @@
 //	setnx-getdel  any crash of the holder           the lease ends between GET and DEL: two holders
 //	setnx         two processes; a crashed holder;  the work outlives the TTL; Redis fails over
 //	              release by another; lost replies
-//	watchdog      all that; work longer than the    the process is paused past the TTL; Redis
-//	              TTL; a crowd of waiters           fails over: there the fence has to help
+//	function      all that; forgotten scripts       as setnx
+//	watchdog      all of setnx's; work longer       the process is paused past the TTL; Redis
+//	              than the TTL; a crowd of waiters  fails over: there the fence has to help
 //	fair          all that; being overtaken;        as watchdog; the first waiter dies: the others
 //	              waiters that died in the queue    wait until its place has ended
 //	redlock       that, and the end of any minority the process is paused past the TTL; clocks
@@ -55,6 +57,7 @@
 //	setnx-expire  3            Redis   no     no            poll             no         no
 //	setnx-getdel  3            Redis   no     no            poll             no         no
 //	setnx         2            Redis   yes    yes           poll             no         no
+//	function      2            Redis 7 yes    yes           poll             no         no
 //	watchdog      2            Redis   yes    yes           queue, pub/sub   no         in a process
 //	fair          2            Redis   yes    yes           pub/sub          no         everywhere
 //	redlock       2 x nodes**  >= 3 R. no***  yes           queue, poll      no         in a process
@@ -67,6 +70,10 @@
 //
 // *** what the nodes of one majority have counted, the next one may not know: the
 // largest of their numbers can be smaller than the last.
+//
+// A release without anybody to wake (setnx, function) is one plain command where
+// the server has DELEX or DELIFEQ. With redislock.Options.Replicas each grant
+// takes one round trip more.
 //
 // The broken ones are here to be watched failing, and for nothing else: their
 // faults are what most home-made locks have.

@@ -28,7 +28,7 @@ func replicated(t *testing.T) (addr string, primary, replica *redis.Client) {
 	primary, replica = connect(t, addr), connect(t, servers[1].Addr())
 	host, port, _ := net.SplitHostPort(addr)
 	primary.ConfigSet(t.Context(), "repl-diskless-sync-delay", "0")
-	if err := replica.SlaveOf(t.Context(), host, port).Err(); err != nil {
+	if err := replica.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the replica keeps up", func() bool {
