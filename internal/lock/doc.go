@@ -94,6 +94,10 @@
 // is the sale variant watchdog-cohort. Holders that share a lease have the same
 // fence, which a store accepts again; only the next grant's is larger.
 //
+// And a pair of locks in Redis, redislock.ReadWrite, that costs what watchdog does:
+// its readers share, are extended each by itself and have no fence; its writers
+// exclude everybody, have a fence, and are not kept out by a stream of readers.
+//
 // # Fences
 //
 // A lease can end while its holder is paused and cannot be told. So every grant

@@ -62,6 +62,9 @@ func NewRedlock(nodes []redis.UniversalClient, options RedlockOptions) (*Redlock
 	if options.NodeTimeout < time.Millisecond || options.NodeTimeout > options.TTL/2 {
 		return nil, fmt.Errorf("redislock: option NodeTimeout is %v, allowed: 1ms to half of TTL, %v", options.NodeTimeout, options.TTL/2)
 	}
+	if options.Replicas != 0 {
+		return nil, errors.New("redislock: option Replicas is for a lock on one server: replicas of a node have no vote")
+	}
 	if len(nodes) < 3 {
 		return nil, fmt.Errorf("redislock: %d nodes, allowed: at least 3", len(nodes))
 	}
@@ -114,7 +117,7 @@ func (r *Redlock) Close() error {
 // win holds one ballot after the other, each under a token of its own: what the
 // last one may have left behind is withdrawn meanwhile.
 func (r *Redlock) win(ctx context.Context, key string, deadline time.Time) (*ballot, time.Time, error) {
-	for failures := 0; ; {
+	for failures, refused := 0, 0; ; {
 		b := r.newBallot(key)
 		until := time.Now().Add(r.options.TTL - r.options.Drift) // of this attempt: it is asked from now on
 		votes := b.poll(ctx, b.grant())
@@ -139,10 +142,10 @@ func (r *Redlock) win(ctx context.Context, key string, deadline time.Time) (*bal
 			if failures == attempts || left <= 0 {
 				return nil, until, unavailable(votes.err)
 			}
-		case left <= 0:
+		case left <= 0 || refused+1 == r.options.Tries:
 			return nil, until, lock.ErrNotAcquired
 		default:
-			failures = 0
+			failures, refused = 0, refused+1
 		}
 		if !pause(ctx, min(next, left), nil) {
 			return nil, until, ctx.Err()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,6 +153,7 @@ func TestRedlockFaults(t *testing.T) {
 		"a lease that ended is brought to life again by its extension": extensionRevives,
 		"a node whose clock jumped decides":                            jumpedClock,
 		"a majority whose clocks jumped goes unnoticed":                jumpedClocks,
+		"it tries more often than told":                                triesAreBounded,
 		"a refusal leaves tokens on the nodes that agreed":             refusalReleasesEverywhere,
 		"a release forgets nodes that were not needed":                 releaseReachesStragglers,
 	} {
@@ -340,6 +342,23 @@ func jumpedClocks(t *testing.T, five nodes) {
 	five.nothingLeft(t)
 }
 
+func triesAreBounded(t *testing.T, five nodes) {
+	lease := acquire(t, five.redlock(t, RedlockOptions{}))
+	clients := five.connect(t)
+	var asked atomic.Int32
+	for _, client := range clients {
+		client.AddHook(beforeRedlock(func(context.Context) error { asked.Add(1); return nil }))
+	}
+	impatient := buildRedlock(t, clients, RedlockOptions{Options: Options{Wait: time.Minute, Tries: 3, PollMin: time.Millisecond, PollMax: time.Millisecond}})
+	_, err := impatient.Acquire(t.Context(), "item")
+	locktest.Is(t, err, lock.ErrNotAcquired)
+	_ = impatient.Close()
+	if n := asked.Load(); n != 3*5 {
+		t.Errorf("the nodes were asked %d times, want 3 times each", n)
+	}
+	release(t, lease)
+}
+
 func refusalReleasesEverywhere(t *testing.T, five nodes) {
 	for i := range 3 {
 		five.direct(t, i).Set(t.Context(), lockKey, "another", time.Minute)
@@ -498,6 +517,7 @@ func TestRedlockWithWrongOptions(t *testing.T) {
 		{"no client", []redis.UniversalClient{three[0], nil, three[1]}, RedlockOptions{}, "node 1 is nil"},
 		{"node timeout longer than the lease allows", three, RedlockOptions{Options: Options{TTL: time.Second}, NodeTimeout: time.Second}, "500ms"},
 		{"node timeout negative", three, RedlockOptions{NodeTimeout: -1}, "1ms"},
+		{"replicas of nodes", three, RedlockOptions{Options: Options{Replicas: 1}}, "no vote"},
 		{"TTL wrong", three, RedlockOptions{Options: Options{TTL: 1}}, "TTL"},
 	} {
 		if _, err := NewRedlock(test.nodes, test.options); err == nil || !strings.Contains(err.Error(), test.says) {
