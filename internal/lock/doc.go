@@ -87,6 +87,8 @@
 //	Multi         a deadlock of callers that need   somebody takes the same keys one by one,
 //	              the same keys in other orders     in another order
 //	Reentrant     an owner that waits for itself    the owner works in two processes
+//	Adaptive      a guessed TTL                     a run is slower than any observed one, by more
+//	                                                than the safety factor
 //	Cohort        a round trip to the store for     a write that one holder left under way
 //	              each of a process' waiters        takes effect under the next: see Retire
 //
