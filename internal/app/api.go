@@ -128,10 +128,11 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 
 	direct := stock.NewDirect(stock.DirectOptions{Sales: store, Variants: built})
 	seller := stock.NewCombining(direct, stock.CombiningOptions{Wait: cfg.LockWait})
-	auditor := audit.New(store.Guarded(), store, ledger)
+	shelves := shelves{store, ledger}
+	auditor := audit.New(shelves, shelves, ledger)
 	return httpapi.New(httpapi.Options{
 		Seller:  observed.Seller(seller, httpapi.Outcome),
-		Counter: store, Desk: store, Ledger: ledger,
+		Counter: shelves, Desk: shelves, Ledger: ledger,
 		Audit: func(ctx context.Context, saleID string, wait time.Duration, deep bool) (stock.Audit, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()

@@ -77,7 +77,8 @@ func (i *Installation) CheckTopics(ctx context.Context) error { return kafkastoc
 
 // Audit compares a sale's counter with the ledger.
 func (i *Installation) Audit(ctx context.Context, saleID string, options audit.Options) (stock.Audit, error) {
-	return audit.New(i.counter, i.counter, i.ledger).Audit(ctx, saleID, options)
+	shelves := shelves{i.counter, i.ledger}
+	return audit.New(shelves, shelves, i.ledger).Audit(ctx, saleID, options)
 }
 
 // Remove deletes the installation's keys and topics, and these sales with their

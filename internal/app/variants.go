@@ -35,6 +35,8 @@ var variants = []variant{
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
+	{name: "mysql-optimistic", counter: func(b backends) stock.Counter { return b.ledger.Optimistic() }},
+	{name: "mysql-conditional", counter: func(b backends) stock.Counter { return b.ledger.Conditional() }},
 }
 
 type variant struct {

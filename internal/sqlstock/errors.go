@@ -98,12 +98,14 @@ func conflict(err error) bool {
 	var server *mysql.MySQLError
 	var file *sqlite.Error
 	switch {
+	case errors.Is(err, errOvertaken): // whatever the server has called it
+		return true
 	case errors.As(err, &server):
 		return conflicts[server.Number]
 	case errors.As(err, &file):
 		return file.Code()&0xff == sqliteBusy || file.Code()&0xff == sqliteLocked
 	}
-	return errors.Is(err, errOvertaken)
+	return false
 }
 
 func duplicate(err error) bool {

@@ -5,14 +5,22 @@ import (
 	"fmt"
 	"testing"
 
+	"flashsale/internal/stock"
 	"flashsale/migrations"
 )
 
 // Pool is the DB's connections, past the ledger.
 func Pool(db *DB) *sql.DB { return db.sql }
 
+// Losing is a counter whose answers are lost when lose says so.
+func Losing(c stock.Counter, lose func() bool) stock.Counter {
+	losing := *c.(*counter)
+	losing.lose = lose
+	return &losing
+}
+
 // Models are the rows whose columns the schema must have.
-var Models = []any{&saleRow{}, &purchaseRow{}}
+var Models = []any{&saleRow{}, &purchaseRow{}, &answerRow{}, &fenceRow{}}
 
 // Columns describes a table's columns as "null=bool key=bool" each.
 func Columns(t testing.TB, db *DB, table string) map[string]string {

@@ -110,6 +110,13 @@ func (db *DB) deleteSale(ctx context.Context, saleID string) error {
 		if err := tx.Where("id = ?", saleID).Delete(&saleRow{}).Error; err != nil {
 			return err
 		}
+		if err := tx.Where("sale_id = ?", saleID).Delete(&fenceRow{}).Error; err != nil {
+			return err
+		}
+		// A purchase's ID begins with its sale's and a dot.
+		if err := tx.Where("purchase_id > ? AND purchase_id < ?", saleID+".", saleID+string('.'+1)).Delete(&answerRow{}).Error; err != nil {
+			return err
+		}
 		return tx.Where("sale_id = ?", saleID).Delete(&purchaseRow{}).Error
 	})
 }

@@ -90,6 +90,8 @@ func (db *DB) checkColumns(ctx context.Context) error {
 	for _, err := range []error{
 		g.Where("1 = 0").Find(&[]saleRow{}).Error,
 		g.Where("1 = 0").Find(&[]purchaseRow{}).Error,
+		g.Where("1 = 0").Find(&[]answerRow{}).Error,
+		g.Where("1 = 0").Find(&[]fenceRow{}).Error,
 	} {
 		if err != nil {
 			return wrap(ctx, "the tables are not this program's", err)

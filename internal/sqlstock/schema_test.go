@@ -3,6 +3,7 @@ package sqlstock_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func TestMigrationsGoUpAndDown(t *testing.T) {
 				}
 				version(v)
 			}
-			for _, table := range []string{"sales", "purchases"} {
+			for _, table := range []string{"sales", "purchases", "answers", "fences"} {
 				if _, err := raw.ExecContext(t.Context(), "SELECT 1 FROM "+table); err == nil {
 					t.Errorf("table %s is still there", table)
 				}
@@ -127,8 +128,8 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 		text  string
 	}{
 		"none":  {"", 0, "no schema yet: run `flashsale migrate`"},
-		"older": {"down", 1, "version 1, this program needs 2: run `flashsale migrate`"},
-		"newer": {"INSERT INTO " + migrations.Table + " (version_id, is_applied) VALUES (99, 1)", 99, "version 99, newer than this program's 2"},
+		"older": {"down", 1, fmt.Sprintf("version 1, this program needs %d: run `flashsale migrate`", migrations.Version)},
+		"newer": {"INSERT INTO " + migrations.Table + " (version_id, is_applied) VALUES (99, 1)", 99, fmt.Sprintf("version 99, newer than this program's %d", migrations.Version)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachDatabase(t, func(t *testing.T, dsn func(testing.TB) string) {
