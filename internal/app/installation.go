@@ -10,6 +10,7 @@ import (
 
 	"flashsale/internal/audit"
 	"flashsale/internal/kafkastock"
+	"flashsale/internal/lock/mysqllock"
 	"flashsale/internal/rediskey"
 	"flashsale/internal/redisstock"
 	"flashsale/internal/sqlstock"
@@ -23,6 +24,7 @@ type Installation struct {
 	counter *redisstock.Store
 	ledger  *sqlstock.DB
 	kafka   kafkastock.Options
+	config  Config
 	now     func() time.Time
 }
 
@@ -32,7 +34,7 @@ const toolPool = 4
 // OpenInstallation uses prefix and addresses of cfg; a store without an address
 // must not be used.
 func OpenInstallation(cfg Config) (*Installation, error) {
-	i := &Installation{kafka: kafkastock.Options{Brokers: cfg.KafkaBrokers, Topics: kafkastock.Names(cfg.Prefix)}, now: time.Now}
+	i := &Installation{config: cfg, kafka: kafkastock.Options{Brokers: cfg.KafkaBrokers, Topics: kafkastock.Names(cfg.Prefix)}, now: time.Now}
 	if cfg.MySQLDSN != "" {
 		ledger, err := sqlstock.Open(cfg.MySQLDSN, sqlstock.Options{})
 		if err != nil {
@@ -87,7 +89,20 @@ func (i *Installation) Remove(ctx context.Context, saleIDs []string) error {
 	return errors.Join(
 		wrap("redis", i.counter.Purge(ctx)),
 		wrap("kafka", kafkastock.DeleteTopics(ctx, i.kafka)),
-		wrap("sql", i.ledger.DeleteSales(ctx, saleIDs)))
+		wrap("sql", i.ledger.DeleteSales(ctx, saleIDs)),
+		wrap("sql", i.removeRows(ctx)))
+}
+
+// removeRows deletes the rows that were locks.
+func (i *Installation) removeRows(ctx context.Context) error {
+	if !needsMySQL.metBy(i.config) {
+		return nil
+	}
+	rows, err := mysqllock.Open(i.config.MySQLDSN, mysqllock.Options{Prefix: i.config.Prefix + ":"})
+	if err != nil {
+		return err
+	}
+	return errors.Join(rows.Purge(ctx), rows.Close())
 }
 
 func wrap(what string, err error) error {

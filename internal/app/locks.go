@@ -3,6 +3,7 @@ package app
 import (
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/etcdlock"
+	"flashsale/internal/lock/mysqllock"
 	"flashsale/internal/lock/zklock"
 )
 
@@ -16,5 +17,12 @@ func newEtcd(b backends) (lock.Locker, error) {
 func newZooKeeper(b backends) (lock.Locker, error) {
 	return zklock.Dial(b.config.ZooKeeperAddrs, zklock.Options{
 		TTL: max(b.config.LockTTL, zklock.MinTTL), Wait: b.config.LockWait, Root: "/" + b.config.Prefix + "/lock",
+	})
+}
+
+// newMySQLRow takes connections beside the ledger's: each lease has one to itself.
+func newMySQLRow(b backends) (lock.Locker, error) {
+	return mysqllock.Open(b.config.MySQLDSN, mysqllock.Options{
+		TTL: b.config.LockTTL, Wait: b.config.LockWait, Prefix: b.config.Prefix + ":",
 	})
 }

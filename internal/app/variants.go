@@ -34,6 +34,7 @@ var variants = []variant{
 	{name: "redlock", needs: needsRedlock, locker: newRedlock},
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
+	{name: "mysql-row", needs: needsMySQL, locker: newMySQLRow},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 	{name: "mysql-optimistic", counter: func(b backends) stock.Counter { return b.ledger.Optimistic() }},
 	{name: "mysql-conditional", counter: func(b backends) stock.Counter { return b.ledger.Conditional() }},

@@ -25,6 +25,7 @@
 //	redlock       watchdog's promise by a majority of independent servers, without a fence
 //	etcd          an entry in etcd bound to a lease, extended while held, a line of waiters
 //	zookeeper     an ephemeral, sequential node in ZooKeeper, a line of waiters
+//	mysql-row     a row in MySQL, SELECT ... FOR UPDATE on a connection of its own
 //
 // What that protects against, and what it does not:
 //
@@ -47,6 +48,8 @@
 //	              of its members                    is put back to an older backup
 //	zookeeper     as etcd                           the process is paused past the session's timeout
 //	                                                all leases of a process end with its session
+//	mysql-row     several processes; a crashed      the process is paused past the TTL; MySQL fails over
+//	              holder; work longer than the TTL  (all leases end); a connection for each key in use
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
@@ -63,6 +66,7 @@
 //	redlock       2 x nodes**  >= 3 R. no***  yes           queue, poll      no         in a process
 //	etcd          3            etcd    yes    yes           queue, watch     no         among processes
 //	zookeeper     4            ZooKeeper yes  yes           queue, watch     no         among processes
+//	mysql-row     5            MySQL   yes    yes           queue, row lock  no         in a process
 //
 // * grows within one process only.
 //
