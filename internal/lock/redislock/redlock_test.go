@@ -377,12 +377,16 @@ func releaseReachesStragglers(t *testing.T, five nodes) {
 	var late sync.WaitGroup
 	late.Add(1)
 	clients[4].AddHook(slowHook{late: &late})
-	locker := buildRedlock(t, clients, RedlockOptions{NodeTimeout: 10 * time.Second})
+	locker := buildRedlock(t, clients, RedlockOptions{Options: Options{TTL: 5 * time.Minute, ReleaseTimeout: time.Minute}, NodeTimeout: time.Minute})
+	begin := time.Now()
 	lease := acquire(t, locker) // doesn't wait for the last node, whose grant is still under way
 	released := make(chan error, 1)
 	go func() { released <- lease.Release(t.Context()) }()
 	if err := <-released; err != nil { // nor does the release
 		t.Error(err)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("took %v: waited for all nodes", took)
 	}
 	late.Done()
 	_ = locker.Close()
