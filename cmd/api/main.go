@@ -36,13 +36,16 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	for _, w := range warnings {
 		logger.Warn(w)
 	}
-	if cfg.AdminToken == "" {
+	made := cfg.AdminToken == ""
+	if made {
 		cfg.AdminToken = rand.Text()
-		fmt.Fprintln(stdout, "admin token (none was set):", cfg.AdminToken)
 	}
 	api, err := app.NewAPI(ctx, cfg, logger)
 	if err != nil {
 		return err
+	}
+	if made { // not before there is an API that takes it
+		fmt.Fprintln(stdout, "admin token (none was set):", cfg.AdminToken)
 	}
 	return api.Run(ctx)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"strings"
 	"testing"
 )
@@ -37,10 +39,15 @@ func TestWrongSettings(t *testing.T) {
 // Without a token one is made, and printed once; never an API without any.
 func TestRandomToken(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	// The listener fails, right after the token was printed.
-	err := run(t.Context(), nil, []string{"FLASHSALE_LISTEN=192.0.2.1:1", "FLASHSALE_TYPO=1"}, &stdout, &stderr)
-	if err == nil {
-		t.Fatal("it runs")
+	// The listener fails: no API, no token.
+	err := run(t.Context(), nil, []string{"FLASHSALE_LISTEN=192.0.2.1:1"}, &stdout, &stderr)
+	if err == nil || stdout.Len() > 0 {
+		t.Fatalf("error %v, stdout %q", err, &stdout)
+	}
+	away := []string{"FLASHSALE_LISTEN=127.0.0.1:0", "FLASHSALE_ADMIN_LISTEN=off", "FLASHSALE_REDIS_ADDRS=127.0.0.1:1", "FLASHSALE_KAFKA_BROKERS=127.0.0.1:1", "FLASHSALE_MYSQL_DSN=u@tcp(127.0.0.1:1)/d"}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := run(ctx, nil, append(away, "FLASHSALE_TYPO=1"), endOn{"admin token", &stdout, cancel}, &stderr); err != nil {
+		t.Fatal(err)
 	}
 	first := stdout.String()
 	_, token, ok := strings.Cut(strings.TrimSpace(first), ": ")
@@ -51,8 +58,25 @@ func TestRandomToken(t *testing.T) {
 		t.Errorf("no warning: %s", &stderr)
 	}
 	stdout.Reset()
-	_ = run(t.Context(), nil, []string{"FLASHSALE_LISTEN=192.0.2.1:1", "FLASHSALE_ADMIN_TOKEN=given-token"}, &stdout, &stderr)
+	ctx, cancel = context.WithCancel(t.Context())
+	if err := run(ctx, nil, append(away, "FLASHSALE_ADMIN_TOKEN=given-token"), &stdout, endOn{"the API listens", &stderr, cancel}); err != nil {
+		t.Fatal(err)
+	}
 	if stdout.Len() > 0 {
 		t.Errorf("a token that was given is printed: %s", &stdout)
 	}
+}
+
+// endOn ends a program once it writes this text.
+type endOn struct {
+	text string
+	io.Writer
+	end func()
+}
+
+func (e endOn) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(e.text)) {
+		e.end()
+	}
+	return e.Writer.Write(p)
 }

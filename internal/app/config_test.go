@@ -51,8 +51,8 @@ func TestFlagOfAToggleNeedsNoValue(t *testing.T) {
 }
 
 func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
-	environ := []string{"FLASHSALE_LISTEN=8080", "FLASHSALE_ADMIN_LISTEN=x", "FLASHSALE_REDIS_ADDRS=a:1,,b:2", "FLASHSALE_KAFKA_BROKERS=kafka", "FLASHSALE_MYSQL_DSN=sqlite:hunter2.db",
-		"FLASHSALE_REDLOCK_ADDRS=a:1,b:2", "FLASHSALE_ETCD_ENDPOINTS=etcd", "FLASHSALE_ZOOKEEPER_ADDRS=a:1,b",
+	environ := []string{"FLASHSALE_LISTEN=8080", "FLASHSALE_ADMIN_LISTEN=x", "FLASHSALE_REDIS_ADDRS=redis://u:hunter2@h:1/abc", "FLASHSALE_KAFKA_BROKERS=kafka", "FLASHSALE_MYSQL_DSN=sqlite:x.db",
+		"FLASHSALE_REDLOCK_ADDRS=redis://u:hunter2@h:1", "FLASHSALE_ETCD_ENDPOINTS=etcd", "FLASHSALE_ZOOKEEPER_ADDRS=a:1,b",
 		"FLASHSALE_ADMIN_TOKEN=hunter2", "FLASHSALE_LOCK_TTL=30", "FLASHSALE_LOCK_WAIT=0s", "FLASHSALE_ALLOW_BROKEN_LOCKS=1", "FLASHSALE_PREFIX=A", "FLASHSALE_SHUTDOWN_TIMEOUT=1h", "FLASHSALE_LOG_FORMAT=xml", "FLASHSALE_LOG_LEVEL=loud"}
 	_, _, err := ParseConfig(APIProgram, nil, environ, io.Discard)
 	if err == nil {
@@ -65,7 +65,7 @@ func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
 	for i, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		s := settings[i]
-		if !strings.Contains(lines[i], name) || !strings.Contains(lines[i], s.allowed) || s.secret == strings.Contains(lines[i], value) {
+		if !strings.Contains(lines[i], name) || !strings.Contains(lines[i], s.allowed) || strings.Contains(value, "hunter2") == strings.Contains(lines[i], value) {
 			t.Errorf("%s: %s", entry, lines[i])
 		}
 	}
@@ -74,7 +74,7 @@ func TestEverythingWrongIsNamedAtOnce(t *testing.T) {
 func TestWrongValues(t *testing.T) {
 	for variable, values := range map[string][]string{
 		"LISTEN":             {"127.0.0.1", ":x", ":65536", "a:b:c", "http://x:1"},
-		"REDIS_ADDRS":        {"x", "redis://", "redis://a:1,b:1", "http://a:1", "a:0", ":6379", "u:p@h:1"},
+		"REDIS_ADDRS":        {"x", "redis://", "redis://a:1,b:1", "http://a:1", "a:0", ":6379", "u:p@h:1", "a:1,,b:2", "redis://u:p@h:1/abc", "redis://h:1/0/1", "redis://h:99999", "redis://h:1?nonsense=1", "unix:///run/redis"},
 		"KAFKA_BROKERS":      {"x", "a:1,b", "a:1,"},
 		"MYSQL_DSN":          {"x", "user@tcp(h:1)/", "sqlite:x", "mysql://u:p@h/db"},
 		"ADMIN_TOKEN":        {"short", "with a space", "ünïcödé-tokens", strings.Repeat("x", 257)},
@@ -95,7 +95,7 @@ func TestGoodValues(t *testing.T) {
 	for variable, values := range map[string][]string{
 		"LISTEN":        {":8080", "[::1]:0", "localhost:1"},
 		"ADMIN_LISTEN":  {"off", ":0"},
-		"REDIS_ADDRS":   {"a:1", "redis:6379", "a:1, b:2", "redis://u:p@h:1/2", "rediss://h:1"},
+		"REDIS_ADDRS":   {"a:1", "redis:6379", "a:1, b:2", "redis://u:p@h:1/2", "rediss://h:1", "redis://h", "redis://[::1]:1/0"},
 		"MYSQL_DSN":     {"u:p@tcp(h:1)/db?parseTime=true", "u@unix(/run/x.sock)/db"},
 		"KAFKA_BROKERS": {"a:1,b:2"},
 		"REDLOCK_ADDRS": {"a:1,b:1,c:1", "redis://u:p@a:1, redis://u:p@b:1, redis://u:p@c:1"},

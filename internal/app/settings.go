@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 )
 
 // Program is one that reads the settings.
@@ -37,11 +38,20 @@ type setting struct {
 	initial  string
 	doc      string
 	allowed  string
-	secret   bool // never printed
+	secrecy  secrecy
 	syncer   bool // the syncer uses it as well
 	toggle   bool // the flag alone means true
 	set      func(c *Config, value string) bool
 }
+
+// secrecy is which values a complaint must not repeat.
+type secrecy int
+
+const (
+	public   secrecy = iota
+	password         // those with credentials, which stand before an @
+	secret           // all
+)
 
 // Name of the environment variable.
 func (s setting) env() string { return envPrefix + s.variable }
@@ -65,19 +75,19 @@ var settings = []setting{
 			c.AdminListen = v
 			return isListen(v)
 		}},
-	{variable: "REDIS_ADDRS", initial: "127.0.0.1:6379", doc: "where Redis is", allowed: "host:port, or redis://[user:password@]host:port[/db]; several host:port, with commas, are a cluster", secret: true,
+	{variable: "REDIS_ADDRS", initial: "127.0.0.1:6379", doc: "where Redis is", allowed: "host:port, or redis://[user:password@]host:port[/number]; several host:port, with commas, are a cluster", secrecy: password,
 		set: func(c *Config, v string) bool { c.RedisAddrs = list(v); return isRedis(c.RedisAddrs) }},
 	{variable: "KAFKA_BROKERS", initial: "127.0.0.1:9092", doc: "where Kafka is", allowed: "host:port, several with commas", syncer: true,
 		set: func(c *Config, v string) bool { c.KafkaBrokers = list(v); return all(c.KafkaBrokers, isHostPort) }},
-	{variable: "MYSQL_DSN", initial: "flashsale:flashsale@tcp(127.0.0.1:3306)/flashsale", doc: "where MySQL is", allowed: "user:password@tcp(host:port)/database", secret: true, syncer: true,
+	{variable: "MYSQL_DSN", initial: "flashsale:flashsale@tcp(127.0.0.1:3306)/flashsale", doc: "where MySQL is", allowed: "user:password@tcp(host:port)/database", secrecy: password, syncer: true,
 		set: func(c *Config, v string) bool { c.MySQLDSN = v; return isMySQL(v) }},
-	{variable: "REDLOCK_ADDRS", doc: "independent Redis servers for the variant redlock; without them it is not offered", allowed: "at least three different host:port or redis:// URLs, with commas; five are usual", secret: true,
+	{variable: "REDLOCK_ADDRS", doc: "independent Redis servers for the variant redlock; without them it is not offered", allowed: "at least three different host:port or redis:// URLs, with commas; five are usual", secrecy: password,
 		set: func(c *Config, v string) bool { c.RedlockAddrs = list(v); return isRedlock(c.RedlockAddrs) }},
 	{variable: "ETCD_ENDPOINTS", doc: "where etcd is, for the variant etcd; without it that is not offered", allowed: "host:port, several with commas",
 		set: func(c *Config, v string) bool { c.EtcdEndpoints = list(v); return all(c.EtcdEndpoints, isHostPort) }},
 	{variable: "ZOOKEEPER_ADDRS", doc: "where ZooKeeper is, for the variant zookeeper; without it that is not offered", allowed: "host:port, several with commas",
 		set: func(c *Config, v string) bool { c.ZooKeeperAddrs = list(v); return all(c.ZooKeeperAddrs, isHostPort) }},
-	{variable: "ADMIN_TOKEN", doc: "token of the routes that change sales; a random one is made and printed when there is none", allowed: "8 to 256 printable ASCII characters without spaces", secret: true,
+	{variable: "ADMIN_TOKEN", doc: "token of the routes that change sales; a random one is made and printed when there is none", allowed: "8 to 256 printable ASCII characters without spaces", secrecy: secret,
 		set: func(c *Config, v string) bool { c.AdminToken = v; return tokenPattern.MatchString(v) }},
 	{variable: "LOCK_TTL", initial: "30s", doc: "lease of a sale's lock", allowed: "a duration from 100ms to 10m",
 		set: func(c *Config, v string) bool { return between(&c.LockTTL, v, 100*time.Millisecond, 10*time.Minute) }},
@@ -102,7 +112,7 @@ var tokenPattern = regexp.MustCompile(`^[!-~]{8,256}$`)
 
 // redact hides a secret, of which a complaint still has to say that it is there.
 func (s setting) redact(value string) string {
-	if s.secret {
+	if s.secrecy == secret || s.secrecy == password && strings.Contains(value, "@") {
 		return fmt.Sprintf("(hidden, %d characters)", len(value))
 	}
 	return strconv.Quote(value)
@@ -143,7 +153,8 @@ func isPort(v string, least int) bool {
 func isRedis(addrs []string) bool {
 	if len(addrs) == 1 {
 		if u, err := url.Parse(addrs[0]); err == nil && (u.Scheme == "redis" || u.Scheme == "rediss") && u.Opaque == "" {
-			return u.Host != ""
+			o, err := redis.ParseURL(addrs[0])
+			return err == nil && u.Host != "" && isHostPort(o.Addr)
 		}
 	}
 	return all(addrs, isHostPort)

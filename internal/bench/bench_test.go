@@ -278,18 +278,18 @@ func TestMeasurementThatCannotBeMadeIsAnError(t *testing.T) {
 }
 
 func TestServerTiming(t *testing.T) {
-	for header, want := range map[string]bool{
-		"lock_wait;dur=1, lock_hold;dur=2":                        true,
-		`lock_hold;desc="held";dur=2,cache;dur=9,lock_wait;dur=1`: true,
-		"lock_wait;dur=1":                   false,
-		"lock_wait;dur=x, lock_hold;dur=2":  false,
-		"lock_wait;dur=-1, lock_hold;dur=2": false,
-		"lock_wait, lock_hold":              false,
-		"":                                  false,
+	for header, want := range map[string]struct{ wait, hold bool }{
+		"lock_wait;dur=1, lock_hold;dur=2":                        {true, true},
+		`lock_hold;desc="held";dur=2,cache;dur=9,lock_wait;dur=1`: {true, true},
+		"lock_wait;dur=1":                   {true, false}, // refused: never held
+		"lock_wait;dur=x, lock_hold;dur=2":  {false, true},
+		"lock_wait;dur=-1, lock_hold;dur=2": {false, true},
+		"lock_wait, lock_hold":              {},
+		"":                                  {},
 	} {
-		wait, hold, found := lockTiming([]string{header})
-		if found != want || found && (wait != time.Millisecond || hold != 2*time.Millisecond) {
-			t.Errorf("%q: %v, %v, %v", header, wait, hold, found)
+		wait, hold, hasWait, hasHold := lockTiming([]string{header})
+		if hasWait != want.wait || hasHold != want.hold || hasWait && wait != time.Millisecond || hasHold && hold != 2*time.Millisecond {
+			t.Errorf("%q: %v %v, %v %v", header, wait, hasWait, hold, hasHold)
 		}
 	}
 }

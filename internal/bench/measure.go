@@ -191,8 +191,10 @@ func (u *user) count(a answer) {
 			break
 		}
 	}
-	if a.locked {
+	if a.asked {
 		u.lockWait.record(a.wait)
+	}
+	if a.held {
 		u.lockHold.record(a.hold)
 	}
 	switch a.outcome {
@@ -224,7 +226,11 @@ func (m *measurement) into(row *Row, took time.Duration) {
 	row.P95Ms = ms(m.latency.quantile(0.95))
 	row.P99Ms = ms(m.latency.quantile(0.99))
 	if !m.lockWait.empty() {
-		wait, hold := ms(m.lockWait.quantile(0.99)), ms(m.lockHold.quantile(0.99))
-		row.LockWaitP99Ms, row.LockHoldP99Ms = &wait, &hold
+		wait := ms(m.lockWait.quantile(0.99))
+		row.LockWaitP99Ms = &wait
+	}
+	if !m.lockHold.empty() {
+		hold := ms(m.lockHold.quantile(0.99))
+		row.LockHoldP99Ms = &hold
 	}
 }

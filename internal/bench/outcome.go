@@ -27,15 +27,15 @@ type answer struct {
 	outcome outcome
 	failure string // of a failed one: "503 unavailable", "transport: ..."
 
-	locked     bool // the response told about a lock
-	wait, hold time.Duration
+	asked, held bool // the response told how long a lock was waited for, and held
+	wait, hold  time.Duration
 }
 
 // read reduces a response. Only the outcomes that a sale is meant to have are
 // something else than failed, however well formed the answer is.
 func read(response *http.Response) answer {
 	var a answer
-	a.wait, a.hold, a.locked = lockTiming(response.Header.Values("Server-Timing"))
+	a.wait, a.hold, a.asked, a.held = lockTiming(response.Header.Values("Server-Timing"))
 	code := response.Header.Get("X-Outcome")
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // read, so that the connection is kept
 	if err != nil {
@@ -64,9 +64,8 @@ func read(response *http.Response) answer {
 }
 
 // lockTiming takes lock_wait and lock_hold, in milliseconds, from Server-Timing
-// headers; found is false unless both are there.
-func lockTiming(headers []string) (wait, hold time.Duration, found bool) {
-	var hasWait, hasHold bool
+// headers. Who was refused the lock has waited for it without holding it.
+func lockTiming(headers []string) (wait, hold time.Duration, hasWait, hasHold bool) {
 	for _, header := range headers {
 		for metric := range strings.SplitSeq(header, ",") {
 			name, parameters, _ := strings.Cut(strings.TrimSpace(metric), ";")
@@ -86,7 +85,7 @@ func lockTiming(headers []string) (wait, hold time.Duration, found bool) {
 			}
 		}
 	}
-	return wait, hold, hasWait && hasHold
+	return wait, hold, hasWait, hasHold
 }
 
 // failures counts failed requests by kind and keeps the first few kinds: a

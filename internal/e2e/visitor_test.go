@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,8 +109,8 @@ type terms struct {
 }
 
 func (v *visitor) createSale(url, id, variant string, units int, terms terms) answer {
-	body := fmt.Sprintf(`{"item_id":%q,"title":"a test","price_cents":1999,"stock":%d,"variant":%q,"per_user_limit":1,"fencing":%t,"work_ms":{"min":%d,"max":%d}}`,
-		id, units, variant, terms.fencing != "off", terms.work.Milliseconds(), terms.work.Milliseconds())
+	body := fmt.Sprintf(`{"item_id":%q,"title":"a test","price_cents":1999,"stock":%d,"variant":%q,"per_user_limit":1,"fencing":%q,"work_ms":{"min":%d,"max":%d}}`,
+		id, units, variant, cmp.Or(terms.fencing, "on"), terms.work.Milliseconds(), terms.work.Milliseconds())
 	return v.send("POST", url+"/v1/sales", body, "Authorization", "Bearer "+adminToken)
 }
 

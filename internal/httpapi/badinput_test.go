@@ -101,6 +101,9 @@ func badValues(f field) map[string]string {
 			bad["slash"], bad["space"], bad["unicode"] = `"a/b"`, `"a b"`, `"é"`
 			bad["quote"] = `"a'; DROP TABLE sales; --"`
 		}
+		if f.kind == onOff {
+			bad["number as text"], bad["boolean as text"], bad["capitals"], bad["longer"] = `"1"`, `"true"`, `"On"`, `"on "`
+		}
 		if f.enum != nil {
 			bad["unknown word"] = `"atomicx"`
 			bad["other case"] = `"Atomic"`
@@ -237,6 +240,31 @@ func TestBrokenBodies(t *testing.T) {
 		t.Error("something changed")
 	}
 	c.do("POST", "/v1/sales/phone/purchases", goodPurchase, "Content-Type", "", "Content-Type", "Application/JSON; charset=UTF-8").want(t, 201, "")
+}
+
+// A body that is announced as too long is refused before any of it comes.
+func TestTooLongByItsOwnWord(t *testing.T) {
+	w := newWorld()
+	w.sell("phone", nil)
+	server := httptest.NewServer(New(w.options()))
+	defer server.Close()
+	for _, path := range []string{"/v1/sales", "/v1/sales/phone/close", "/v1/sales/phone/purchases"} {
+		conn, err := net.DialTimeout("tcp", server.Listener.Addr().String(), 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", path, bearer, maxBody+1)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusRequestEntityTooLarge || !response.Close {
+			t.Errorf("%s: got %d, closing %t", path, response.StatusCode, response.Close)
+		}
+	}
 }
 
 func TestBadQueriesAndHeaders(t *testing.T) {

@@ -35,11 +35,8 @@ func (a *api) bind(c *gin.Context, r route) (input, error) {
 	in.query = bindQuery(c.Request.URL.RawQuery, r, &p)
 	in.header = bindHeaders(c.Request.Header, r.headers, &p)
 	if r.body != nil {
-		raw, err := readBody(c)
-		if err != nil {
-			return in, err
-		}
-		if in.body, err = decodeBody(raw, r.body, &p); err != nil {
+		var err error
+		if in.body, err = bindBody(c, r, &p); err != nil {
 			return in, err
 		}
 		if r.check != nil {
@@ -97,15 +94,43 @@ func has(fields []field, name string) bool {
 	return false
 }
 
-func readBody(c *gin.Context) ([]byte, error) {
-	r := c.Request
+func bindBody(c *gin.Context, r route, p *problems) (values, error) {
+	if c.Request.ContentLength > maxBody {
+		c.Header("Connection", "close") // else the server reads on after the answer
+		return nil, errTooLarge
+	}
+	if !r.bodyless {
+		if err := checkMediaType(c.Request); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := readBody(c)
+	if err != nil {
+		return nil, err
+	}
+	if r.bodyless {
+		if len(raw) == 0 {
+			return values{}, nil
+		}
+		if err := checkMediaType(c.Request); err != nil {
+			return nil, err
+		}
+	}
+	return decodeBody(raw, r.body, p)
+}
+
+func checkMediaType(r *http.Request) error {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	if err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") ||
 		r.Header.Get("Content-Encoding") != "" {
-		return nil, errMediaType
+		return errMediaType
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, r.Body, maxBody))
+	return nil
+}
+
+func readBody(c *gin.Context) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errTooLarge
 	}

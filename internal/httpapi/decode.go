@@ -42,7 +42,7 @@ func decodeBody(body []byte, fields []field, p *problems) (values, error) {
 		return nil, detailed(errMalformed, "The body is not one JSON value: "+syntaxText(err)+".")
 	}
 	if !isObject(body) {
-		p.add("body", "is not an object", "an object of "+fieldNames(fields))
+		p.add("body", "is not an object", membersOf(fields))
 		return nil, p.err()
 	}
 	return decodeObject(body, "", fields, p), nil
@@ -152,6 +152,12 @@ func (f field) parse(s string, got values, wrong func(reason string)) {
 			return
 		}
 		got[f.name] = s == "true"
+	case onOff:
+		if s != string(on) && s != string(off) {
+			wrong("is neither on nor off")
+			return
+		}
+		got[f.name] = s == string(on)
 	case instant:
 		var t time.Time
 		if t.UnmarshalText([]byte(s)) != nil {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"flashsale/internal/lock"
@@ -119,7 +120,11 @@ func fieldErrors(err error) []stock.FieldError {
 	if invalid, ok := errors.AsType[*stock.InvalidError](err); ok {
 		return invalid.Fields
 	}
-	return []stock.FieldError{{Field: "quantity", Reason: "is above the limit per user", Allowed: "1 to the sale's per_user_limit"}}
+	allowed := "1 to the sale's per_user_limit"
+	if over, ok := errors.AsType[*stock.OverLimitError](err); ok {
+		allowed = fmt.Sprintf("an integer from 1 to %d", over.Limit)
+	}
+	return []stock.FieldError{{Field: "quantity", Reason: "is above the sale's limit per user", Allowed: allowed}}
 }
 
 // detailedError is an error whose detail is worth telling the client.

@@ -16,6 +16,7 @@ const (
 	text kind = iota
 	integer
 	truth
+	onOff // "on" or "off"
 	instant
 	object
 	duration // query only
@@ -71,7 +72,7 @@ func saleFields(variants []string, lacking map[string]string) []field {
 		{name: "per_user_limit", kind: integer, required: true, min: 1, max: stock.MaxStock, example: 1, doc: "units that one user may buy"},
 		{name: "starts_at", kind: instant, example: "2030-11-11T10:00:00Z", doc: "when the sale starts; at once when absent"},
 		{name: "ends_at", kind: instant, example: "2030-11-12T10:00:00Z", doc: "when the sale ends; never by itself when absent"},
-		{name: "fencing", kind: truth, example: true, doc: "whether outlived lock holders are refused; true when absent"},
+		{name: "fencing", kind: onOff, example: "on", doc: "whether outlived lock holders are refused; on when absent"},
 		{name: "work_ms", kind: object, fields: work, doc: "time spent in the lock on purpose, drawn from min to max"},
 	}
 }
@@ -106,10 +107,12 @@ func (f field) allowed() string {
 		return fmt.Sprintf("an integer from %d to %d", f.min, f.max)
 	case truth:
 		return "true or false"
+	case onOff:
+		return string(on) + " or " + string(off)
 	case instant:
 		return fmt.Sprintf("an RFC 3339 time with zone, as 2030-11-11T10:00:00Z, from %d until before %d", firstYear, endYear)
 	case object:
-		return "an object of " + fieldNames(f.fields)
+		return membersOf(f.fields)
 	case duration:
 		return fmt.Sprintf("a duration from %s to %s, as 500ms or 10s", time.Duration(f.min)*time.Millisecond, time.Duration(f.max)*time.Millisecond)
 	}
@@ -120,6 +123,14 @@ func (f field) allowed() string {
 		return "text that matches " + f.pattern.String()
 	}
 	return fmt.Sprintf("%d to %d characters of UTF-8, no control characters", f.min, f.max)
+}
+
+// membersOf tells what may stand in an object of these fields.
+func membersOf(fields []field) string {
+	if len(fields) == 0 {
+		return "an empty object"
+	}
+	return "an object of " + fieldNames(fields)
 }
 
 func fieldNames(fields []field) string {

@@ -70,7 +70,7 @@ func operation(r route) dict {
 		op["parameters"] = parameters
 	}
 	if r.body != nil {
-		op["requestBody"] = dict{"required": true, "content": content("application/json", objectSchema(r.body))}
+		op["requestBody"] = dict{"required": !r.bodyless, "content": content("application/json", objectSchema(r.body))}
 	}
 	if r.admin {
 		op["security"] = []dict{{"admin": []string{}}}
@@ -93,7 +93,7 @@ func responses(r route) dict {
 	if r.outcome {
 		good["headers"] = dict{
 			"X-Outcome":     dict{"description": "accepted, or the code of the problem", "schema": dict{"type": "string"}},
-			"Server-Timing": dict{"description": "lock_wait and lock_hold in ms; absent without a lock", "schema": dict{"type": "string"}},
+			"Server-Timing": dict{"description": "lock_wait and lock_hold in ms; absent without a lock, lock_hold also where the lock was not had", "schema": dict{"type": "string"}},
 		}
 	}
 	all := dict{strconv.Itoa(r.status): good}
@@ -141,6 +141,8 @@ func (f field) schema() dict {
 		s["type"], s["format"], s["minimum"], s["maximum"] = "integer", "int64", f.min, f.max
 	case truth:
 		s["type"] = "boolean"
+	case onOff:
+		s["type"], s["enum"] = "string", words[reflect.TypeFor[toggle]()]
 	case instant:
 		s["type"], s["format"] = "string", "date-time"
 	case duration:
@@ -179,6 +181,7 @@ func objectSchema(fields []field) dict {
 // words are the string types of which only some values occur.
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[stock.State](): {string(stock.StateScheduled), string(stock.StateOpen), string(stock.StateClosed)},
+	reflect.TypeFor[toggle]():      {string(on), string(off)},
 	reflect.TypeFor[stock.Status](): {string(stock.StatusPending), string(stock.StatusPersisted), string(stock.StatusRejected),
 		string(stock.StatusCancelled), string(stock.StatusPaid)},
 }

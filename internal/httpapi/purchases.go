@@ -52,7 +52,7 @@ func (a *api) purchase(c *gin.Context, in input) error {
 		c.Header("Server-Timing", serverTiming(receipt))
 	}
 	if err != nil {
-		return a.explainNotFound(ctx, in.id, err)
+		return a.explainNotOffered(a.explainNotFound(ctx, in.id, err))
 	}
 	c.Header("Location", "/v1/purchases/"+receipt.PurchaseID)
 	c.Header("X-Outcome", Outcome(nil))
@@ -62,11 +62,29 @@ func (a *api) purchase(c *gin.Context, in input) error {
 	})
 }
 
+// explainNotOffered says what this API lacks: no store is away, and waiting
+// would not help.
+func (a *api) explainNotOffered(err error) error {
+	lacks, ok := errors.AsType[*stock.NotOfferedError](err)
+	if !ok {
+		return err
+	}
+	detail := "This API does not offer the sale's variant " + lacks.Variant
+	if what := a.Lacking[lacks.Variant]; what != "" {
+		detail += ": it " + what
+	}
+	return detailed(err, detail+". Another API may offer it. Nothing was deducted.")
+}
+
 func serverTiming(r stock.Receipt) string {
 	ms := func(d time.Duration) string {
 		return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64)
 	}
-	return "lock_wait;dur=" + ms(r.LockWait) + ", lock_hold;dur=" + ms(r.LockHold)
+	timing := "lock_wait;dur=" + ms(r.LockWait)
+	if r.LockHold > 0 {
+		timing += ", lock_hold;dur=" + ms(r.LockHold)
+	}
+	return timing
 }
 
 // getPurchase asks the ledger first: what stands there is the purchase's last

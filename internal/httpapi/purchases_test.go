@@ -47,7 +47,7 @@ func TestPurchase(t *testing.T) {
 	if got := buy("alice", 1).want(t, 409, "already_bought"); got.body["purchase_id"] != first.body["purchase_id"] {
 		t.Errorf("already_bought does not name the purchase: %v", got.body)
 	}
-	if got := buy("bob", 3).want(t, 422, "invalid"); fmt.Sprint(got.fields()) != "[quantity]" {
+	if got := buy("bob", 3).want(t, 422, "invalid"); fmt.Sprint(got.fields()) != "[quantity]" || !strings.Contains(fmt.Sprint(got.body["errors"]), "an integer from 1 to 2") {
 		t.Errorf("got %v", got.body)
 	}
 	buy("bob", 2).want(t, 409, "sold_out")
@@ -60,6 +60,33 @@ func TestPurchaseWithoutLockHasNoTiming(t *testing.T) {
 	got := newClient(t, w).do("POST", "/v1/sales/phone/purchases", goodPurchase).want(t, 201, "")
 	if _, there := got.header["Server-Timing"]; there {
 		t.Errorf("Server-Timing without a lock: %v", got.header)
+	}
+}
+
+// A lock that was refused was never held.
+func TestBusyHasNoHold(t *testing.T) {
+	w := newWorld()
+	w.sell("phone", func(s *stock.Sale) { s.Variant = "watchdog" })
+	w.locker = takenLock{}
+	got := newClient(t, w).do("POST", "/v1/sales/phone/purchases", goodPurchase).want(t, 423, "busy")
+	if timing := got.header.Get("Server-Timing"); !strings.HasPrefix(timing, "lock_wait;dur=") || strings.Contains(timing, "lock_hold") {
+		t.Errorf("Server-Timing is %q", timing)
+	}
+}
+
+// No store is away when the API merely lacks the sale's variant.
+func TestVariantThatIsNotOffered(t *testing.T) {
+	w := newWorld()
+	w.lacking = map[string]string{"etcd": "needs etcd"}
+	for variant, want := range map[string]string{
+		"etcd":    "This API does not offer the sale's variant etcd: it needs etcd. Another API may offer it. Nothing was deducted.",
+		"retired": "This API does not offer the sale's variant retired. Another API may offer it. Nothing was deducted.",
+	} {
+		w.sell("in-"+variant, func(s *stock.Sale) { s.Variant = variant })
+		got := newClient(t, w).do("POST", "/v1/sales/in-"+variant+"/purchases", goodPurchase).want(t, 503, "unavailable")
+		if got.body["detail"] != want {
+			t.Errorf("%s: got %v", variant, got.body["detail"])
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type route struct {
 	anyQuery     bool // probes may add what they like
 	headers      []field
 	body         []field
+	bodyless     bool                   // no body is as good as {}
 	check        func(input, *problems) // what no single field shows
 
 	status int
@@ -51,7 +52,8 @@ func (a *api) routeTable() []route {
 		{method: http.MethodGet, path: "/v1/sales/{id}", name: "getSale", summary: "A sale as it stands",
 			id: saleID, status: 200, reply: saleBody{}, codes: []string{"unavailable"}, handle: a.getSale},
 		{method: http.MethodPost, path: "/v1/sales/{id}/close", name: "closeSale", summary: "End a sale; repeating it changes nothing",
-			admin: true, id: saleID, status: 200, reply: saleBody{}, codes: []string{"unavailable", "outcome_unknown"}, handle: a.closeSale},
+			admin: true, id: saleID, body: []field{}, bodyless: true,
+			status: 200, reply: saleBody{}, codes: []string{"unavailable", "outcome_unknown"}, handle: a.closeSale},
 		{method: http.MethodPost, path: "/v1/sales/{id}/purchases", name: "purchase", summary: "Buy",
 			outcome: true, id: saleID, headers: purchaseHeaders, body: purchaseFields,
 			status: 201, reply: receiptBody{},

@@ -23,11 +23,23 @@ type saleBody struct {
 	Accepted     *int64      `json:"accepted"`  // null: not loaded into Redis
 	Variant      string      `json:"variant"`
 	PerUserLimit int64       `json:"per_user_limit"`
-	Fencing      bool        `json:"fencing"`
+	Fencing      toggle      `json:"fencing"`
 	State        stock.State `json:"state"`
 	StartsAt     *time.Time  `json:"starts_at,omitempty"`
 	EndsAt       *time.Time  `json:"ends_at,omitempty"`
 	Work         *workBody   `json:"work_ms,omitempty"`
+}
+
+// toggle is a yes or no that the interface spells as a word.
+type toggle string
+
+const on, off toggle = "on", "off"
+
+func toggleOf(yes bool) toggle {
+	if yes {
+		return on
+	}
+	return off
 }
 
 type workBody struct {
@@ -184,7 +196,7 @@ func bodyOf(s stock.Snapshot) saleBody {
 func termsOf(s stock.Sale) saleBody {
 	body := saleBody{
 		ID: s.ID, ItemID: s.ItemID, Title: s.Title, PriceCents: s.PriceCents, Stock: s.Stock,
-		Variant: s.Variant, PerUserLimit: s.PerUserLimit, Fencing: s.Fencing,
+		Variant: s.Variant, PerUserLimit: s.PerUserLimit, Fencing: toggleOf(s.Fencing),
 		StartsAt: optional(s.StartsAt), EndsAt: optional(s.EndsAt),
 	}
 	if s.Work != (stock.WorkRange{}) {

@@ -14,9 +14,9 @@ func TestCreateSale(t *testing.T) {
 	w := newWorld()
 	c := newClient(t, w)
 	full := `{"id":"phone-1","item_id":"phone","title":"Téléphone 手机","price_cents":0,"stock":1000000000,"variant":"watchdog","per_user_limit":3,
-		"starts_at":"2030-11-11T10:00:00.1234567+02:00","ends_at":"2030-11-12T10:00:00Z","fencing":false,"work_ms":{"min":0,"max":10000}}`
+		"starts_at":"2030-11-11T10:00:00.1234567+02:00","ends_at":"2030-11-12T10:00:00Z","fencing":"off","work_ms":{"min":0,"max":10000}}`
 	got := c.do("POST", "/v1/sales", full, "Authorization", bearer).want(t, 201, "")
-	if got.header.Get("Location") != "/v1/sales/phone-1" || got.body["state"] != "scheduled" || got.body["remaining"] != 1e9 {
+	if got.header.Get("Location") != "/v1/sales/phone-1" || got.body["state"] != "scheduled" || got.body["remaining"] != 1e9 || got.body["fencing"] != "off" {
 		t.Errorf("got %v %v", got.header, got.body)
 	}
 	sale := w.records["phone-1"].Sale
@@ -24,7 +24,9 @@ func TestCreateSale(t *testing.T) {
 		t.Errorf("stored %+v", sale)
 	}
 	c.do("POST", "/v1/sales", full, "Authorization", bearer).want(t, 201, "") // the same again
-	c.do("POST", "/v1/sales", goodSale, "Authorization", bearer).want(t, 201, "")
+	if got := c.do("POST", "/v1/sales", goodSale, "Authorization", bearer).want(t, 201, ""); got.body["fencing"] != "on" {
+		t.Errorf("fencing is on when nothing is said: %v", got.body)
+	}
 	if s := w.records["phone"]; s.ID != "phone" || !s.Fencing {
 		t.Errorf("the sale's ID is its item's, fencing is on: %+v", s)
 	}
@@ -123,6 +125,30 @@ func TestCloseSale(t *testing.T) {
 	}
 	c.do("POST", "/v1/sales/phone/purchases", goodPurchase).want(t, 409, "sale_closed")
 	c.do("POST", "/v1/sales/other/close", "", "Authorization", bearer).want(t, 404, "sale_not_found")
+}
+
+// To close a sale nothing need be said; what is said is read all the same.
+func TestCloseSaleReadsItsBody(t *testing.T) {
+	w := newWorld()
+	w.sell("phone", nil)
+	c := newClient(t, w)
+	before := w.dump(t)
+	send := func(body string, head ...string) answer {
+		return c.do("POST", "/v1/sales/phone/close", body, append(head, "Authorization", bearer)...)
+	}
+	for _, body := range []string{`{"force":true}`, "[]", "null", "1"} {
+		send(body).want(t, 422, "invalid")
+	}
+	for _, body := range []string{" ", "{", "{}x", "\xff"} {
+		send(body).want(t, 400, "malformed_json")
+	}
+	send("{}", "Content-Type", "", "Content-Type", "text/plain").want(t, 415, "unsupported_media_type")
+	send(`{"x":"`+strings.Repeat("a", maxBody)+`"}`).want(t, 413, "too_large")
+	if w.dump(t) != before {
+		t.Error("something changed")
+	}
+	send("{}").want(t, 200, "")
+	send("", "Content-Type", "application/x-www-form-urlencoded").want(t, 200, "") // what curl -d '' sends
 }
 
 func TestAdminToken(t *testing.T) {

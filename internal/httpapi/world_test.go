@@ -29,7 +29,9 @@ type world struct {
 	rows    map[string]stock.Purchase
 
 	counterErr, ledgerErr, preloadErr error
-	seller                            stock.Seller // nil: a direct one on this counter
+	seller                            stock.Seller      // nil: a direct one on this counter
+	locker                            lock.Locker       // of the variant watchdog; nil: a free one
+	lacking                           map[string]string // variants
 	checks                            []Check
 	draining                          bool
 	audit                             func(saleID string, wait time.Duration, deep bool) (stock.Audit, error)
@@ -48,15 +50,18 @@ func newWorld() *world {
 }
 
 func (w *world) options() Options {
-	seller := w.seller
+	seller, locker := w.seller, w.locker
+	if locker == nil {
+		locker = freeLock{}
+	}
 	if seller == nil {
 		seller = stock.NewDirect(stock.DirectOptions{Sales: w, Variants: map[string]stock.Variant{
-			"atomic": {Counter: w}, "watchdog": {Locker: freeLock{}, Counter: w},
+			"atomic": {Counter: w}, "watchdog": {Locker: locker, Counter: w},
 		}})
 	}
 	return Options{
 		Seller: seller, Counter: w, Desk: w, Ledger: ledger{w}, Audit: w.doAudit,
-		Variants: []string{"atomic", "watchdog"}, AdminToken: token,
+		Variants: []string{"atomic", "watchdog"}, Lacking: w.lacking, AdminToken: token,
 		Checks: w.checks, Draining: func() bool { return w.draining },
 	}
 }
@@ -190,6 +195,13 @@ func (l freeLease) Key() string                 { return string(l) }
 func (freeLease) Fence() uint64                 { return 7 }
 func (freeLease) Lost() <-chan struct{}         { return nil }
 func (freeLease) Release(context.Context) error { return nil }
+
+// takenLock is never granted.
+type takenLock struct{}
+
+func (takenLock) Acquire(context.Context, string) (lock.Lease, error) {
+	return nil, lock.ErrNotAcquired
+}
 
 // sellerFunc is a Seller of one function.
 type sellerFunc func(context.Context, stock.Request) (stock.Receipt, error)

@@ -78,7 +78,11 @@ func parseVerdict(d stock.Deduction, fence uint64, verdict, detail string) (stoc
 	case "closed":
 		return stock.Result{Err: stock.ErrSaleClosed}, nil
 	case "over_limit":
-		return stock.Result{Err: stock.ErrOverLimit}, nil
+		limit, err := strconv.ParseInt(detail, 10, 64)
+		if err != nil {
+			return stock.Result{}, unexpected(detail)
+		}
+		return stock.Result{Err: &stock.OverLimitError{Limit: limit}}, nil
 	case "sold_out":
 		return stock.Result{Err: stock.ErrSoldOut}, nil
 	default:

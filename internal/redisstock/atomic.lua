@@ -4,7 +4,7 @@
 -- answer is a JSON object whose last member, remaining, and brace are added here.
 -- Returns {'missing'}, {'stale'}, or {'decided', then (verdict, detail) each}:
 -- accepted, remaining | known, stored answer | already_bought, purchase_id |
--- scheduled | closed | over_limit | sold_out.
+-- over_limit, limit | scheduled | closed | sold_out.
 local sale = redis.call('HMGET', KEYS[1],
   'remaining', 'accepted', 'limit', 'last_fence', 'state', 'starts_at', 'ends_at')
 if not sale[1] then return {'missing'} end
@@ -28,7 +28,7 @@ local function decide(i)
   if known then return 'known', known end
   local held = bought[user] or redis.call('HGET', KEYS[2], user)
   if now ~= 'open' then return now, '' end
-  if quantity > limit then return 'over_limit', '' end
+  if quantity > limit then return 'over_limit', string.format('%.0f', limit) end
   if held then return 'already_bought', held end
   if quantity > remaining then return 'sold_out', '' end
 

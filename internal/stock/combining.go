@@ -223,7 +223,7 @@ func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor 
 		if err == nil {
 			result = results[i]
 		}
-		t.answer(granted.Sub(t.asked), released.Sub(granted), result, err)
+		t.answer(granted.Sub(t.asked), max(1, released.Sub(granted)), result, err)
 	}
 }
 

@@ -46,7 +46,7 @@ func (s Standing) Decide(fence uint64, batch []Deduction) []Result {
 		case s.State != StateOpen:
 			results[i].Err = ErrSaleClosed
 		case d.Quantity > s.Limit:
-			results[i].Err = ErrOverLimit
+			results[i].Err = &OverLimitError{Limit: s.Limit}
 		case holds:
 			results[i].Err = &AlreadyBoughtError{PurchaseID: held}
 		case d.Quantity > remaining:

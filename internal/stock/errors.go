@@ -34,6 +34,21 @@ type AlreadyBoughtError struct{ PurchaseID string }
 func (e *AlreadyBoughtError) Error() string { return ErrAlreadyBought.Error() + ": " + e.PurchaseID }
 func (e *AlreadyBoughtError) Unwrap() error { return ErrAlreadyBought }
 
+// OverLimitError is ErrOverLimit with the limit, in units.
+type OverLimitError struct{ Limit int64 }
+
+func (e *OverLimitError) Error() string { return fmt.Sprintf("%v of %d", ErrOverLimit, e.Limit) }
+func (e *OverLimitError) Unwrap() error { return ErrOverLimit }
+
+// NotOfferedError is ErrUnavailable for a sale of a variant that this Seller
+// lacks, though another one may have it.
+type NotOfferedError struct{ Variant string }
+
+func (e *NotOfferedError) Error() string {
+	return fmt.Sprintf("%v: variant %q is not offered here", ErrUnavailable, e.Variant)
+}
+func (e *NotOfferedError) Unwrap() error { return ErrUnavailable }
+
 // InvalidError lists everything that is wrong with an input, not just the first.
 type InvalidError struct{ Fields []FieldError }
 

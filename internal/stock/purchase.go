@@ -23,7 +23,7 @@ type Receipt struct {
 
 	Locked   bool          // whether a lock was involved: the two durations mean something
 	LockWait time.Duration // from asking for the lock to having it
-	LockHold time.Duration // from having it to having released it
+	LockHold time.Duration // from having it to having released it; 0: it was not had
 }
 
 // Deduction is a purchase on its way into the counter.
@@ -42,7 +42,7 @@ type Deduction struct {
 type Result struct {
 	// Err is nil when the purchase is accepted (now or earlier), else one of
 	// ErrSoldOut, ErrAlreadyBought (as *AlreadyBoughtError), ErrSaleNotStarted,
-	// ErrSaleClosed, ErrOverLimit, ErrKeyReused.
+	// ErrSaleClosed, ErrOverLimit (as *OverLimitError), ErrKeyReused.
 	Err       error
 	Remaining int64
 	Fence     uint64

@@ -98,7 +98,7 @@ func (d *Direct) order(ctx context.Context, request Request) (o order, err error
 	o.receipt = Receipt{SaleID: o.sale.ID, Quantity: request.Quantity, Variant: o.sale.Variant}
 	offered := false
 	if o.variant, offered = d.variants[o.sale.Variant]; !offered {
-		return o, fmt.Errorf("%w: variant %q is not offered here", ErrUnavailable, o.sale.Variant)
+		return o, &NotOfferedError{Variant: o.sale.Variant}
 	}
 	if o.deduction, err = d.deduction(o.sale, request); err != nil {
 		return o, err
@@ -154,7 +154,7 @@ func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, rece
 		receipt.LockWait = d.now().Sub(asked)
 		return refusedLock(err)
 	}
-	receipt.LockWait, receipt.LockHold = granted.Sub(asked), d.now().Sub(granted)
+	receipt.LockWait, receipt.LockHold = granted.Sub(asked), max(1, d.now().Sub(granted))
 	return lostLock(err)
 }
 

@@ -304,7 +304,10 @@ func alreadyBought(t *testing.T, rig Rig) {
 
 func overLimit(t *testing.T, rig Rig) {
 	sale := preload(t, rig, func(s *stock.Sale) { s.PerUserLimit = 2 })
-	wantErr(t, rig, deduction(sale, "ann", 3), stock.ErrOverLimit)
+	var over *stock.OverLimitError
+	if err := deduct(t, rig, 0, deduction(sale, "ann", 3))[0].Err; !errors.As(err, &over) || over.Limit != 2 || !errors.Is(err, stock.ErrOverLimit) {
+		t.Errorf("error is %v, want over the limit of 2", err)
+	}
 	wantErr(t, rig, deduction(sale, "bob", 2), nil)
 	wantCounts(t, rig, sale.ID, 8, 2)
 }
