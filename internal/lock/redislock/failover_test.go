@@ -35,7 +35,7 @@ func startPair(t testing.TB) pair {
 	}
 	connect(t, p.primary.Addr()).ConfigSet(t.Context(), "repl-diskless-sync-delay", "0") // else 5 s, for more replicas to come
 	replica := connect(t, p.replica.Addr())
-	if err := replica.SlaveOf(t.Context(), host, port).Err(); err != nil {
+	if err := replica.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	connect(t, p.primary.Addr()).Set(t.Context(), "marker", "1", time.Minute)
@@ -47,7 +47,7 @@ func startPair(t testing.TB) pair {
 func (p pair) failOver(t testing.TB) (addr string) {
 	t.Helper()
 	p.primary.Kill()
-	if err := connect(t, p.replica.Addr()).SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := connect(t, p.replica.Addr()).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	return p.replica.Addr()
