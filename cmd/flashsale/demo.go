@@ -45,7 +45,8 @@ the API, the relay and the syncer. On a server that is given, the demo uses keys
 topics and sales of its own and removes them at the end.
 
 Exit code 1: a safe variant oversold, lost or duplicated something or did not
-settle, or no lock was asked for and did not oversell.`,
+settle, or no lock was asked for and did not oversell. Locks that are broken on
+purpose promise nothing but that each accepted purchase settles.`,
 		Args: arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			variants, err := o.check()
@@ -158,6 +159,7 @@ func (o demoOptions) measure(ctx context.Context, s *stack, variants []string, s
 		if err != nil {
 			return nil, s.cause(err)
 		}
+		row.Broken = app.Broken(variant)
 		screen.finished(row)
 		rows = append(rows, row)
 
@@ -166,6 +168,7 @@ func (o demoOptions) measure(ctx context.Context, s *stack, variants []string, s
 		if err != nil {
 			return nil, s.cause(err)
 		}
+		row.Broken = app.Broken(variant)
 		screen.finished(row)
 		rows = append(rows, row)
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"io"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,7 +35,6 @@ var variants = []variant{
 	{name: "redlock", needs: needsRedlock, locker: newRedlock},
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
-	{name: "mysql-row", needs: needsMySQL, locker: newMySQLRow},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 	{name: "mysql-optimistic", counter: func(b backends) stock.Counter { return b.ledger.Optimistic() }},
 	{name: "mysql-conditional", counter: func(b backends) stock.Counter { return b.ledger.Conditional() }},
@@ -78,6 +78,12 @@ func (c Config) Lacking() map[string]string {
 		}
 	}
 	return lacking
+}
+
+// Broken reports whether a variant is broken on purpose, and so offered with
+// consent only.
+func Broken(name string) bool {
+	return slices.ContainsFunc(variants, func(v variant) bool { return v.name == name && v.needs.what == needsConsent.what })
 }
 
 func names(which func(variant) bool) (list []string) {

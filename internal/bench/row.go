@@ -60,6 +60,10 @@ type Row struct {
 	// Skipped is why the variant wasn't measured; nil when it was.
 	Skipped *string `json:"skipped"`
 
+	// Broken says that the variant's lock is broken on purpose: it may oversell,
+	// and need not.
+	Broken bool `json:"-"`
+
 	// For Faults: units that the audit says were accepted, its comparison
 	// purchase by purchase, and the first few kinds of failed requests.
 	AuditAccepted int64             `json:"-"`

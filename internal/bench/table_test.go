@@ -50,6 +50,28 @@ func TestTableAndFindings(t *testing.T) {
 	}
 }
 
+// A lock that is broken on purpose isn't praised for a run in which nobody
+// crashed, and no measure for the safe ones.
+func TestFindingsSetBrokenLocksApart(t *testing.T) {
+	rows := []Row{
+		{Variant: "setnx-bare", Broken: true, Model: ModelRace, Users: 300, Stock: 100, Accepted: 100, AuditAccepted: 100, Persisted: 100, Settled: true},
+		{Variant: "setnx-bare", Broken: true, Model: ModelClosed, Accepted: 10, AuditAccepted: 10, Persisted: 10, Settled: true, AcceptedPerS: 9000},
+		{Variant: "setnx-expire", Broken: true, Model: ModelRace, Users: 300, Stock: 100, Accepted: 101, AuditAccepted: 101, Oversold: 1, Persisted: 100, Rejected: 1, Settled: true},
+	}
+	alone := Findings(rows)
+	if !strings.Contains(alone[1], "setnx-bare: broken on purpose, exact only because nobody crashed or paused in this run.") ||
+		!strings.Contains(alone[1], "setnx-expire: broken on purpose, and it showed") || strings.Contains(alone[1], "Nobody gets in between") {
+		t.Errorf("%s", alone[1])
+	}
+	if alone[2] != "Speed: no safe variant was measured." {
+		t.Errorf("%s", alone[2])
+	}
+	beside := Findings(append(rows, sampleRows()[2:4]...))
+	if strings.Contains(beside[2], "setnx-bare") || !strings.Contains(beside[2], "setnx sells most") {
+		t.Errorf("%s", beside[2])
+	}
+}
+
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {

@@ -36,6 +36,9 @@ func TestFaults(t *testing.T) {
 		{"no lock oversells", none, func(*Row) {}, ""},
 		{"no lock, closed: nothing can be oversold", none, func(r *Row) { r.Model, r.Oversold, r.Rejected, r.Persisted = ModelClosed, 0, 0, 150 }, ""},
 		{"no lock, but exact", none, func(r *Row) { r.Oversold, r.Rejected, r.Accepted, r.AuditAccepted = 0, 0, 100, 100 }, "did not oversell: 300 users, 100 accepted of 100"},
+		{"broken on purpose, exact", sound, func(r *Row) { r.Broken = true }, ""},
+		{"broken on purpose, oversold", none, func(r *Row) { r.Variant, r.Broken = "setnx-bare", true }, ""},
+		{"broken on purpose, not settled", sound, func(r *Row) { r.Broken, r.Settled = true, false }, "did not settle"},
 		{"no lock, not settled", none, func(r *Row) { r.Settled = false }, "did not settle"},
 	}
 	for _, test := range tests {
