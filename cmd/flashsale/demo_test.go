@@ -45,7 +45,7 @@ func TestDemoOnStandIns(t *testing.T) {
 			t.Errorf("%s is not exact: %s", variant, line)
 		}
 	}
-	for _, want := range []string{"stand-in within this process", "Figures of stand-ins for redis (miniredis", "No lock: ", "Speed: ", "seed 1"} {
+	for _, want := range []string{"stand-in within this process", "Figures of stand-ins for redis (miniredis", "No lock: ", "Speed: ", "seed 1", "setnx-bare, setnx-expire and setnx-getdel: broken on purpose, "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
@@ -121,6 +121,23 @@ func serving(t *testing.T, args ...string) (s *session, stop func() error) {
 		}
 	}
 	return s, stop
+}
+
+// Two that start at once must not be told the same port.
+func TestAddressIsHeldFromTheStart(t *testing.T) {
+	first, _, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, remark, err := listen(first.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if second.Addr().String() == first.Addr().String() || !strings.Contains(remark, first.Addr().String()+" is busy") {
+		t.Errorf("second at %v, %q", second.Addr(), remark)
+	}
 }
 
 func TestPrintedCurlLinesWork(t *testing.T) {

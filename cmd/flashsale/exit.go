@@ -12,7 +12,7 @@ import (
 const (
 	exitOK          = 0
 	exitFault       = 1 // it ran, and something is wrong
-	exitUsage       = 2 // it did not run: wrong flags or arguments
+	exitUsage       = 2 // it did not run: wrong flags or arguments, or a file that can't be read
 	exitInterrupted = 130
 )
 

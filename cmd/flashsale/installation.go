@@ -23,8 +23,12 @@ func (o *installation) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.prefix, "prefix", "", "name of the installation (default: FLASHSALE_PREFIX, else fs)")
 }
 
-// config reads no other variable: what a command doesn't use can't be wrong.
-func (o installation) config(getenv func(string) string) (app.Config, error) {
+// offer are the variables that decide which variants an installation offers.
+var offer = []string{"FLASHSALE_REDLOCK_ADDRS", "FLASHSALE_ETCD_ENDPOINTS", "FLASHSALE_ZOOKEEPER_ADDRS", "FLASHSALE_ALLOW_BROKEN_LOCKS"}
+
+// config reads no variable but those of the flags and these: what a command
+// doesn't use can't be wrong.
+func (o installation) config(getenv func(string) string, more ...string) (app.Config, error) {
 	var args, environ []string
 	for _, s := range []struct{ given, theirs, variable string }{
 		{o.redis, "redis-addrs", "FLASHSALE_REDIS_ADDRS"},
@@ -40,6 +44,11 @@ func (o installation) config(getenv func(string) string) (app.Config, error) {
 		}
 		if value := getenv(s.variable); value != "" {
 			environ = append(environ, s.variable+"="+value)
+		}
+	}
+	for _, variable := range more {
+		if value := getenv(variable); value != "" {
+			environ = append(environ, variable+"="+value)
 		}
 	}
 	cfg, _, err := app.ParseConfig(app.APIProgram, args, environ, io.Discard)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,18 +36,47 @@ func (p *program) migrate(ctx context.Context, cfg app.Config, asJSON bool) erro
 		return err
 	}
 	defer tools.Close()
-	if err := tools.MigrateSchema(ctx); err != nil {
+	schema, err := tools.MigrateSchema(ctx)
+	if err != nil {
 		return err
 	}
 	if !asJSON {
-		p.say("tables are up to date")
+		p.say("%s", schemaDone(schema))
 	}
-	if err := tools.MigrateTopics(ctx); err != nil {
+	created, err := tools.MigrateTopics(ctx)
+	if err != nil {
 		return err
 	}
 	if asJSON {
-		return p.printJSON(map[string]bool{"schema": true, "topics": true})
+		return p.printJSON(migrated{true, true, schema.From, schema.To, append([]string{}, created...)})
 	}
-	p.say("topics are there")
+	p.say("%s", topicsDone(created))
 	return nil
+}
+
+// migrated is what --json prints.
+type migrated struct {
+	Schema  bool     `json:"schema"`      // it is this program's now
+	Topics  bool     `json:"topics"`      // they are there now
+	From    int64    `json:"schema_from"` // version before; 0: there was none
+	To      int64    `json:"schema_to"`
+	Created []string `json:"topics_created"`
+}
+
+func schemaDone(c app.SchemaChange) string {
+	switch c.From {
+	case c.To:
+		return fmt.Sprintf("tables were up to date, version %d", c.To)
+	case 0:
+		return fmt.Sprintf("tables created, version %d", c.To)
+	default:
+		return fmt.Sprintf("tables upgraded from version %d to %d", c.From, c.To)
+	}
+}
+
+func topicsDone(created []string) string {
+	if len(created) == 0 {
+		return "topics were there"
+	}
+	return "topics created: " + strings.Join(created, ", ")
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -26,8 +28,14 @@ a header, its columns in any order:
   starts_at, ends_at (RFC 3339 with zone, or empty), sale_id (may be left out:
   the item's)
 
-Nothing is loaded unless every line is good. With --from-db the sales are those
-that stand in SQL. Loading again what is loaded changes nothing.`,
+Nothing is loaded unless every line is good. A variant is good when the API offers
+it under the same settings: those of FLASHSALE_REDLOCK_ADDRS,
+FLASHSALE_ETCD_ENDPOINTS, FLASHSALE_ZOOKEEPER_ADDRS and
+FLASHSALE_ALLOW_BROKEN_LOCKS. With --from-db the sales are those that stand in
+SQL. Loading again what is loaded changes nothing.
+
+Exit code 1: a line is wrong, or the sales could not be loaded. 2: the call is
+wrong, or there is no such file, or it can't be read.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if fromDB {
 				return arguments()(c, args)
@@ -35,13 +43,17 @@ that stand in SQL. Loading again what is loaded changes nothing.`,
 			return arguments("FILE.csv (or --from-db)")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := o.config(p.getenv)
+			var variables []string
+			if !fromDB {
+				variables = offer
+			}
+			cfg, err := o.config(p.getenv, variables...)
 			if err != nil {
 				return err
 			}
 			var sales []stock.Sale
 			if !fromDB {
-				if sales, err = readCatalogue(args[0]); err != nil {
+				if sales, err = readCatalogue(args[0], cfg); err != nil {
 					return err
 				}
 			}
@@ -54,17 +66,31 @@ that stand in SQL. Loading again what is loaded changes nothing.`,
 	return c
 }
 
-func readCatalogue(name string) ([]stock.Sale, error) {
+// readCatalogue takes only sales that an API with these settings can sell.
+func readCatalogue(name string, cfg app.Config) ([]stock.Sale, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	defer file.Close()
-	sales, err := catalogue.Parse(file, app.Variants())
-	if err != nil {
+	sales, err := catalogue.Parse(file, cfg.Offered(), lacking(cfg))
+	var unreadable *fs.PathError // a folder, say
+	switch {
+	case errors.As(err, &unreadable):
+		return nil, usageError{err}
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return sales, nil
+}
+
+// lacking names consent as it is given here: by the variable, there is no flag.
+func lacking(cfg app.Config) map[string]string {
+	all := cfg.Lacking()
+	for variant, needs := range all {
+		all[variant] = strings.Replace(needs, "--allow-broken-locks", "FLASHSALE_ALLOW_BROKEN_LOCKS=true", 1)
+	}
+	return all
 }
 
 func (p *program) preload(ctx context.Context, cfg app.Config, sales []stock.Sale, fromDB, asJSON bool) error {

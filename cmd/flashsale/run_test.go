@@ -73,6 +73,8 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		{"preload a.csv b.csv", `unexpected argument "b.csv"`},
 		{"preload a.csv --from-db", `unexpected argument "a.csv"`},
 		{"preload /does/not/exist.csv", "no such file"},
+		{"preload .", "is a directory"},
+		{"FLASHSALE_ETCD_ENDPOINTS=nowhere preload a.csv", "FLASHSALE_ETCD_ENDPOINTS="},
 		{"FLASHSALE_REDIS_ADDRS=nowhere preload --from-db", "FLASHSALE_REDIS_ADDRS="},
 		{"FLASHSALE_PREFIX=A_B migrate", "FLASHSALE_PREFIX="},
 		{"migrate --prefix A_B", `--prefix="A_B"`},

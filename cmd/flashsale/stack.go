@@ -87,7 +87,8 @@ type stack struct {
 	nodes        []servers.Server // of redlock, when they are stand-ins
 	config       app.Config
 	tools        *app.Installation
-	listening    string // what is to be said about the address
+	listener     net.Listener // open from the start, so that nobody else gets the port
+	listening    string       // what is to be said about the address
 	sales        []stock.Sale
 	salePrefix   string   // of every sale, when they stand in a database that was given
 	made         []string // sale IDs that may stand in the database
@@ -182,7 +183,8 @@ func (s *stack) configure(o stackOptions, name string) (err error) {
 		s.config.RedisStandIn = true
 		s.config.PollMin, s.config.PollMax, s.config.RedisTimeout = standInPollMin, standInPollMax, standInTimeout
 	}
-	s.config.Listen, s.listening, err = freeListen(o.listen)
+	s.listener, s.listening, err = listen(o.listen)
+	s.config.Listener = s.listener
 	return err
 }
 
@@ -191,10 +193,10 @@ func (s *stack) prepare(ctx context.Context) (err error) {
 	if s.tools, err = app.OpenInstallation(s.config); err != nil {
 		return err
 	}
-	if err := s.tools.MigrateSchema(ctx); err != nil {
+	if _, err := s.tools.MigrateSchema(ctx); err != nil {
 		return err
 	}
-	if err := s.tools.MigrateTopics(ctx); err != nil {
+	if _, err := s.tools.MigrateTopics(ctx); err != nil {
 		return err
 	}
 	return s.preload(ctx)
@@ -204,7 +206,7 @@ func (s *stack) servers() []servers.Server { return []servers.Server{s.redis, s.
 
 // preload loads the delivered catalogue, under names of its own.
 func (s *stack) preload(ctx context.Context) error {
-	sales, err := catalogue.Parse(bytes.NewReader(deploy.Catalogue), app.Variants())
+	sales, err := catalogue.Parse(bytes.NewReader(deploy.Catalogue), s.config.Offered(), s.config.Lacking())
 	if err != nil {
 		return err
 	}
@@ -290,6 +292,9 @@ func (s *stack) closeAfter(err error) error {
 			errs = append(errs, fmt.Errorf("the %s did not stop", c.name))
 		}
 	}
+	if s.listener != nil {
+		_ = s.listener.Close() // most often the API has done so
+	}
 	if s.tools != nil {
 		errs = append(errs, s.remove(ctx), s.tools.Close())
 	}
@@ -316,21 +321,20 @@ func (s *stack) remove(ctx context.Context) error {
 	return nil
 }
 
-// freeListen returns an address that can be listened on: the wanted one, or a
-// free port beside it and a word about that.
-func freeListen(wanted string) (addr, remark string, err error) {
-	listener, err := net.Listen("tcp", wanted)
+// listen opens the wanted address or, when that is busy, a free port beside it
+// with a word about that.
+func listen(wanted string) (listener net.Listener, remark string, err error) {
+	listener, err = net.Listen("tcp", wanted)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, _, splitErr := net.SplitHostPort(wanted)
 		if splitErr != nil {
-			return "", "", splitErr
+			return nil, "", splitErr
 		}
 		remark = " (" + wanted + " is busy)"
 		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("--listen: %w", err)
+		return nil, "", fmt.Errorf("--listen: %w", err)
 	}
-	defer listener.Close()
-	return listener.Addr().String(), remark, nil
+	return listener, remark, nil
 }

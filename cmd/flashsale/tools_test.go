@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"flashsale/internal/app"
+	"flashsale/internal/kafkastock"
 	"flashsale/internal/servers/servertest"
 	"flashsale/internal/sqlstock"
 )
@@ -29,9 +30,10 @@ func TestTools(t *testing.T) {
 		!strings.Contains(s.err.Error(), "kafka: ") || !strings.Contains(s.err.Error(), "sql: ") || !strings.Contains(s.stdout.String(), "redis") {
 		t.Errorf("doctor before migrate: %v\n%s", s.err, s.stdout.String())
 	}
-	for range 2 {
-		if s := do("migrate"); s.err != nil {
-			t.Fatal(s.err)
+	deductions := kafkastock.Names(prefix).Deductions
+	for _, want := range []string{"topics created: " + deductions + ", " + deductions, "tables were up to date, version "} {
+		if s := do("migrate"); s.err != nil || !strings.Contains(s.stdout.String(), want) {
+			t.Fatalf("%v\n%s", s.err, s.stdout.String())
 		}
 	}
 	s := do("doctor", "--json")
@@ -67,6 +69,39 @@ func TestTools(t *testing.T) {
 	var audit map[string]any
 	if s := do("audit", "lamp", "--json"); s.err != nil || json.Unmarshal([]byte(s.stdout.String()), &audit) != nil || audit["initial"] != 10.0 || audit["settled"] != true {
 		t.Errorf("audit --json: %v\n%s", s.err, s.stdout.String())
+	}
+}
+
+func TestMigrateSaysWhatItDid(t *testing.T) {
+	for change, want := range map[app.SchemaChange]string{
+		{From: 0, To: 2}: "tables created, version 2",
+		{From: 1, To: 2}: "tables upgraded from version 1 to 2",
+		{From: 2, To: 2}: "tables were up to date, version 2",
+	} {
+		if got := schemaDone(change); got != want {
+			t.Errorf("%+v: %s", change, got)
+		}
+	}
+}
+
+// What the API wouldn't sell isn't loaded. None of these calls gets to a server.
+func TestPreloadRefusesWhatIsNotOffered(t *testing.T) {
+	file := write(t, "item_id,title,price,stock,per_user_limit,variant,starts_at,ends_at\nlamp,Lamp,1,10,1,setnx-bare,,\nmug,Mug,1,10,1,etcd,,\npen,Pen,1,0,1,atomic,,\n")
+	bare, etcd := `line 2: variant "setnx-bare" is not offered, it needs FLASHSALE_ALLOW_BROKEN_LOCKS=true; allowed: one of none, setnx,`, `line 3: variant "etcd" is not offered, it needs etcd; allowed: one of none, `
+	for _, test := range []struct {
+		set   string
+		wants []string
+	}{
+		{"FLASHSALE_PREFIX=fs", []string{bare, etcd, "3 problems"}},
+		{"FLASHSALE_ALLOW_BROKEN_LOCKS=true", []string{etcd, "one of none, setnx-bare,", "2 problems"}},
+		{"FLASHSALE_ETCD_ENDPOINTS=127.0.0.1:1", []string{bare, "2 problems"}},
+	} {
+		s := call(t.Context(), test.set, "preload", file)
+		for _, want := range test.wants {
+			if s.err == nil || !strings.Contains(s.err.Error(), want) {
+				t.Errorf("%s: %v\nwant %s", test.set, s.err, want)
+			}
+		}
 	}
 }
 

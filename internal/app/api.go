@@ -55,7 +55,7 @@ type API struct {
 // there is no API. Run must be called, or Close.
 func NewAPI(ctx context.Context, cfg Config, logger *slog.Logger) (_ *API, err error) {
 	cfg = cfg.withDefaults()
-	if err := wants("API", map[string]bool{"Listen": cfg.Listen != "", "RedisAddrs": len(cfg.RedisAddrs) > 0, "KafkaBrokers": len(cfg.KafkaBrokers) > 0,
+	if err := wants("API", map[string]bool{"Listen": cfg.Listen != "" || cfg.Listener != nil, "RedisAddrs": len(cfg.RedisAddrs) > 0, "KafkaBrokers": len(cfg.KafkaBrokers) > 0,
 		"MySQLDSN": cfg.MySQLDSN != "", "AdminToken": cfg.AdminToken != ""}); err != nil {
 		return nil, err
 	}
@@ -67,8 +67,10 @@ func NewAPI(ctx context.Context, cfg Config, logger *slog.Logger) (_ *API, err e
 		}
 	}()
 
-	if a.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, fmt.Errorf("app: %w", err)
+	if a.listener = cfg.Listener; a.listener == nil {
+		if a.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+			return nil, fmt.Errorf("app: %w", err)
+		}
 	}
 	observed := metrics.New()
 	if a.admin, err = newAdmin(cfg.AdminListen, observed.Handler(), logger); err != nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,10 @@ import (
 // from variables and flags. Addresses and the token are needed by the program
 // that uses them; the zero value of the rest stands for its default.
 type Config struct {
-	Listen      string // host:port of the HTTP interface; port 0 is a free one
+	Listen string // host:port of the HTTP interface; port 0 is a free one
+	// Listener, when there is one, is open already and serves in place of Listen;
+	// it belongs to NewAPI, which closes it when there is no API.
+	Listener    net.Listener
 	AdminListen string // host:port of metrics and pprof; empty: none
 
 	RedisAddrs   []string // one host:port or redis:// URL; several host:port are a Redis Cluster

@@ -15,6 +15,7 @@ import (
 	"flashsale/internal/redisstock"
 	"flashsale/internal/sqlstock"
 	"flashsale/internal/stock"
+	"flashsale/migrations"
 )
 
 // Installation is what the tools do to the stores of an installation, whether
@@ -65,11 +66,23 @@ func (i *Installation) Close() error {
 	return errors.Join(errs...)
 }
 
+// SchemaChange is what a migration did: nothing when From is To, and made the
+// tables when From is 0.
+type SchemaChange struct{ From, To int64 }
+
 // MigrateSchema makes or upgrades the tables, MigrateTopics makes the topics
-// that are missing. Doing so again changes nothing.
-func (i *Installation) MigrateSchema(ctx context.Context) error { return i.ledger.Migrate(ctx) }
-func (i *Installation) MigrateTopics(ctx context.Context) error {
-	return kafkastock.EnsureTopics(ctx, i.kafka)
+// that are missing and names them. Doing so again changes nothing.
+func (i *Installation) MigrateSchema(ctx context.Context) (SchemaChange, error) {
+	change := SchemaChange{migrations.Version, migrations.Version}
+	var other *sqlstock.SchemaError
+	if errors.As(i.ledger.CheckSchema(ctx), &other) {
+		change.From = other.Have
+	}
+	return change, i.ledger.Migrate(ctx) // which says what else is wrong
+}
+
+func (i *Installation) MigrateTopics(ctx context.Context) (created []string, err error) {
+	return kafkastock.CreateTopics(ctx, i.kafka)
 }
 
 // CheckSchema says whether the tables are those of this program, CheckTopics

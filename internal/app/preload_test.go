@@ -29,7 +29,7 @@ func open(t *testing.T) *Installation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { i.Close() })
-	if err := i.MigrateSchema(t.Context()); err != nil {
+	if _, err := i.MigrateSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return i

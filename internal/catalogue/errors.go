@@ -3,7 +3,9 @@ package catalogue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds of a file.
@@ -21,7 +23,7 @@ var ErrTooLarge = errors.New("catalogue: file too large")
 type Problem struct {
 	Line    int    `json:"line"`   // of the file, the header is line 1; 0: the file as a whole
 	Column  string `json:"column"` // name of the column; empty: the line as a whole
-	Value   string `json:"value"`  // what stands there, shortened
+	Value   string `json:"value"`  // what stands there, shortened; bytes that aren't UTF-8 included, which String escapes
 	Reason  string `json:"reason"`
 	Allowed string `json:"allowed"`
 }
@@ -32,7 +34,10 @@ func (p Problem) String() string {
 		fmt.Fprintf(&b, "line %d: ", p.Line)
 	}
 	if p.Column != "" {
-		fmt.Fprintf(&b, "%s %q ", p.Column, p.Value)
+		b.WriteString(p.Column + " ")
+	}
+	if p.Column != "" || p.Value != "" {
+		fmt.Fprintf(&b, "%q ", p.Value)
 	}
 	b.WriteString(p.Reason)
 	if p.Allowed != "" {
@@ -70,9 +75,28 @@ func (e *ProblemsError) add(p Problem) {
 		return
 	}
 	if len(p.Value) > maxShown {
-		p.Value = strings.ToValidUTF8(p.Value[:maxShown], "") + "..."
+		p.Value = shorten(p.Value)
 	}
 	e.Problems = append(e.Problems, p)
+}
+
+// addFirst puts the problem first that decides the file's fate whatever else is
+// wrong.
+func (e *ProblemsError) addFirst(p Problem) {
+	if len(e.Problems) == maxProblems {
+		e.Problems = e.Problems[:maxProblems-1]
+		e.More++
+	}
+	e.Problems = slices.Insert(e.Problems, 0, p)
+}
+
+// shorten cuts no character in two.
+func shorten(value string) string {
+	end := maxShown
+	for end > maxShown-utf8.UTFMax && !utf8.RuneStart(value[end]) {
+		end--
+	}
+	return value[:end] + "..."
 }
 
 func (e *ProblemsError) err() error {

@@ -18,12 +18,14 @@ import (
 // that sells at once, an empty ends_at one that never ends by itself.
 var columns = []string{"item_id", "title", "price", "stock", "per_user_limit", "variant", "starts_at", "ends_at", "sale_id"}
 
+const allowedText = "UTF-8, with or without a byte order mark"
+
 const optionalColumn = "sale_id" // a sale's ID is its item's unless it says otherwise
 
-// Parse reads a catalogue whose sales use these variants. It returns either
-// every sale, in the file's order, or a *ProblemsError (ErrTooLarge, or the
-// reader's error) and no sale.
-func Parse(r io.Reader, variants []string) ([]stock.Sale, error) {
+// Parse reads a catalogue whose sales use these variants; lacking says of others
+// what they need, as in "needs etcd". It returns either every sale, in the file's
+// order, or a *ProblemsError (ErrTooLarge, or the reader's error) and no sale.
+func Parse(r io.Reader, variants []string, lacking map[string]string) ([]stock.Sale, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
@@ -32,9 +34,9 @@ func Parse(r io.Reader, variants []string) ([]stock.Sale, error) {
 		return nil, fmt.Errorf("%w: allowed are %d bytes", ErrTooLarge, MaxBytes)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	p := parser{variants: variants, lines: make(map[string]int)}
-	if !utf8.Valid(text) {
-		p.problems.add(notUTF8(text))
+	p := parser{variants: variants, lacking: lacking, lines: make(map[string]int)}
+	if problem, wrong := otherFormat(text); wrong {
+		p.problems.add(problem)
 		return nil, p.problems.err()
 	}
 	p.csv = csv.NewReader(bytes.NewReader(text))
@@ -51,6 +53,7 @@ func Parse(r io.Reader, variants []string) ([]stock.Sale, error) {
 type parser struct {
 	csv      *csv.Reader
 	variants []string
+	lacking  map[string]string
 	columns  []string // as the header has them
 	sales    []stock.Sale
 	lines    map[string]int // sale ID -> line
@@ -72,16 +75,22 @@ func (p *parser) header() bool {
 	p.columns = slices.Clone(record)
 	for i, name := range record {
 		switch {
+		case !utf8.ValidString(name):
+			p.problems.add(Problem{Line: line, Value: name, Reason: notUTF8(name), Allowed: allowedText})
 		case !slices.Contains(columns, name):
 			p.problems.add(Problem{Line: line, Column: name, Value: name, Reason: "is an unknown column", Allowed: strings.Join(columns, ", ")})
 		case slices.Index(record, name) < i:
 			p.problems.add(Problem{Line: line, Column: name, Value: name, Reason: "is there twice", Allowed: "each column once"})
 		}
 	}
+	var missing []string
 	for _, name := range columns {
 		if name != optionalColumn && !slices.Contains(record, name) {
-			p.problems.add(Problem{Line: line, Column: name, Reason: "is missing in the header", Allowed: strings.Join(columns, ", ") + " (" + optionalColumn + " may be left out)"})
+			missing = append(missing, name)
 		}
+	}
+	if len(missing) > 0 {
+		p.problems.add(Problem{Line: line, Reason: "the header lacks " + strings.Join(missing, ", "), Allowed: strings.Join(columns, ", ") + " (" + optionalColumn + " may be left out)"})
 	}
 	return len(p.problems.Problems) == 0
 }
@@ -94,7 +103,7 @@ func (p *parser) body() {
 			break
 		}
 		if records == MaxSales {
-			p.problems.add(Problem{Reason: "too many sales", Allowed: strconv.Itoa(MaxSales)})
+			p.problems.addFirst(Problem{Reason: "too many sales", Allowed: strconv.Itoa(MaxSales)})
 			return
 		}
 		if err != nil {
@@ -134,6 +143,11 @@ func (p *parser) sale(line int, record []string) {
 		ID: value("sale_id"), ItemID: value("item_id"), Title: value("title"), Variant: value("variant"),
 		PriceCents: 0, Stock: 1, PerUserLimit: 1, Fencing: true,
 	}
+	for _, column := range p.columns {
+		if v := value(column); !utf8.ValidString(v) {
+			report(column, notUTF8(v), allowedText)
+		}
+	}
 	var ok bool
 	if sale.PriceCents, ok = cents(value("price")); !ok {
 		report("price", "is no price", allowedPrice)
@@ -158,7 +172,11 @@ func (p *parser) sale(line int, record []string) {
 	var invalid *stock.InvalidError
 	if err := sale.ValidateFor(p.variants); errors.As(err, &invalid) {
 		for _, f := range invalid.Fields {
-			report(columnOf(f.Field, idColumn), f.Reason, allowedIn(f))
+			reason := f.Reason
+			if needs := p.lacking[sale.Variant]; f.Field == "variant" && needs != "" {
+				reason += ", it " + needs
+			}
+			report(columnOf(f.Field, idColumn), reason, allowedIn(f))
 		}
 	} else if err != nil {
 		report("", err.Error(), "")
@@ -203,13 +221,31 @@ func malformed(err error) Problem {
 	return problem
 }
 
-func notUTF8(text []byte) Problem {
-	line := 1
-	for l := range bytes.Lines(text) {
-		if !utf8.Valid(l) {
+// notUTF8 says where a value stops being text.
+func notUTF8(value string) string {
+	at := 0
+	for at < len(value) {
+		r, size := utf8.DecodeRuneInString(value[at:])
+		if r == utf8.RuneError && size == 1 {
 			break
 		}
-		line++
+		at += size
 	}
-	return Problem{Line: line, Reason: "is not UTF-8", Allowed: "UTF-8, with or without a byte order mark"}
+	return fmt.Sprintf("is not UTF-8 at its byte %d", at+1)
+}
+
+// otherFormat recognizes a file that as a whole is something else, of which a
+// complaint about each value would say nothing.
+func otherFormat(text []byte) (Problem, bool) {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return Problem{Line: 1, Reason: "is not UTF-8 but UTF-16", Allowed: allowedText}, true
+	}
+	line := 1 + bytes.Count(text[:len(text)-len(bytes.TrimLeft(text, "\r\n"))], []byte("\n"))
+	header, _, _ := bytes.Cut(bytes.TrimLeft(text, "\r\n"), []byte("\n"))
+	for _, s := range []struct{ separator, name string }{{";", "semicolons"}, {"\t", "tabs"}} {
+		if bytes.Contains(header, []byte(s.separator)) && !bytes.Contains(header, []byte(",")) {
+			return Problem{Line: line, Reason: "the header has " + s.name + " between the columns", Allowed: "a comma between columns, in every line"}, true
+		}
+	}
+	return Problem{}, false
 }

@@ -17,7 +17,7 @@ var variants = []string{"none", "setnx", "watchdog", "atomic"}
 
 const header = "item_id,title,price,stock,per_user_limit,variant,starts_at,ends_at\n"
 
-func parse(text string) ([]stock.Sale, error) { return Parse(strings.NewReader(text), variants) }
+func parse(text string) ([]stock.Sale, error) { return Parse(strings.NewReader(text), variants, nil) }
 
 func TestParse(t *testing.T) {
 	lamp := stock.Sale{ID: "lamp", ItemID: "lamp", Title: "A lamp", PriceCents: 1990, Stock: 5, PerUserLimit: 2, Variant: "atomic", Fencing: true}
@@ -107,18 +107,23 @@ func TestWrongFile(t *testing.T) {
 		text string
 		want []string // in the problems, in order
 	}{
-		"empty":                   {"", []string{"the file is empty"}},
-		"only a BOM":              {"\ufeff", []string{"the file is empty"}},
-		"header alone":            {header, []string{"no sale below the header"}},
-		"unknown column":          {"colour," + header + "red," + line, []string{`line 1: colour "colour" is an unknown column; allowed: item_id,`}},
-		"column twice":            {"stock," + header + "1," + line, []string{"line 1: stock \"stock\" is there twice"}},
-		"missing column":          {strings.Replace(header, "price,", "", 1), []string{"price \"\" is missing in the header"}},
-		"semicolons":              {strings.ReplaceAll(header, ",", ";"), append([]string{"is an unknown column"}, repeat("is missing in the header", 8)...)},
-		"too few values":          {header + "lamp,A lamp\n" + line, []string{"line 2: has 2 values; allowed: 8"}},
-		"too many values":         {header + line + strings.TrimSpace(line) + ",x,y\n", []string{"line 3: has 10 values"}},
-		"open quote":              {header + line + "\"mug,A mug\n", []string{`line 3: extraneous or missing " in quoted-field`}},
-		"bare quote":              {header + "mug,A \"mug\",1,1,1,none,,\n" + line, []string{`line 2: bare " in non-quoted-field`}},
-		"not UTF-8":               {header + line + "m\xffg,A mug,1,1,1,none,,\n", []string{"line 3: is not UTF-8"}},
+		"empty":           {"", []string{"the file is empty"}},
+		"only a BOM":      {"\ufeff", []string{"the file is empty"}},
+		"header alone":    {header, []string{"no sale below the header"}},
+		"unknown column":  {"colour," + header + "red," + line, []string{`line 1: colour "colour" is an unknown column; allowed: item_id,`}},
+		"column twice":    {"stock," + header + "1," + line, []string{"line 1: stock \"stock\" is there twice"}},
+		"missing column":  {strings.Replace(header, "price,", "", 1), []string{"line 1: the header lacks price; allowed: item_id,"}},
+		"missing columns": {"title,stock,per_user_limit,variant,sale_id\n", []string{"line 1: the header lacks item_id, price, starts_at, ends_at; allowed: "}},
+		"semicolons":      {strings.ReplaceAll(header, ",", ";"), []string{"line 1: the header has semicolons between the columns; allowed: a comma"}},
+		"tabs, quoted":    {"\"item_id\"\t\"title\"\nx\ty\n", []string{"line 1: the header has tabs"}},
+		"too few values":  {header + "lamp,A lamp\n" + line, []string{"line 2: has 2 values; allowed: 8"}},
+		"too many values": {header + line + strings.TrimSpace(line) + ",x,y\n", []string{"line 3: has 10 values"}},
+		"open quote":      {header + line + "\"mug,A mug\n", []string{`line 3: extraneous or missing " in quoted-field`}},
+		"bare quote":      {header + "mug,A \"mug\",1,1,1,none,,\n" + line, []string{`line 2: bare " in non-quoted-field`}},
+		"not UTF-8":       {header + line + "m\xffg,A mug,1,1,1,none,,\n", []string{`line 3: item_id "m\xffg" is not UTF-8 at its byte 2`}},
+		"not UTF-8, and more": {header + "lamp,L\xe4mp,x,5,2,atomic,,\nmug,A mug,1,0,1,none,,\n", []string{
+			`line 2: title "L\xe4mp" is not UTF-8 at its byte 2`, `line 2: price "x"`, `line 3: stock "0"`}},
+		"header not UTF-8":        {"t\xe4tle," + header + "x," + line, []string{`line 1: "t\xe4tle" is not UTF-8`}},
 		"UTF-16":                  {"\xff\xfei\x00t\x00", []string{"line 1: is not UTF-8"}},
 		"same sale twice":         {header + line + "mug,A mug,1,1,1,none,,\n" + line, []string{`line 4: item_id "lamp" is the sale of line 2`}},
 		"sale_id of another item": {"sale_id," + header + "," + line + "lamp,mug,A mug,1,1,1,none,,\n", []string{`line 3: sale_id "lamp" is the sale of line 2`}},
@@ -149,15 +154,8 @@ func TestWrongFile(t *testing.T) {
 	}
 }
 
-func repeat(s string, n int) (list []string) {
-	for range n {
-		list = append(list, s)
-	}
-	return list
-}
-
 func TestLargeFilesAreBounded(t *testing.T) {
-	if _, err := Parse(endless{}, variants); !errors.Is(err, ErrTooLarge) {
+	if _, err := Parse(endless{}, variants, nil); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("endless file: %v", err)
 	}
 
@@ -166,14 +164,41 @@ func TestLargeFilesAreBounded(t *testing.T) {
 	for i := range MaxSales + 1 {
 		fmt.Fprintf(&many, "item-%d,An item,1,1,1,none,,\n", i)
 	}
-	if _, err := parse(many.String()); err == nil || !strings.Contains(err.Error(), "too many sales") {
-		t.Errorf("too many sales: %v", err)
+	for name, text := range map[string]string{
+		"good ones": many.String(),
+		"bad ones":  header + strings.Repeat("A B,,x,x,x,x,x,x\n", MaxSales+1),
+	} {
+		var problems *ProblemsError
+		if _, err := parse(text); !errors.As(err, &problems) || problems.Problems[0].String() != "too many sales; allowed: 10000" || len(problems.Problems) > maxProblems {
+			t.Errorf("too many sales, %s: %.200v", name, err)
+		}
 	}
 
 	_, err := parse(header + strings.Repeat("A B,,x,x,x,x,x,x\n", 1000))
 	var problems *ProblemsError
 	if !errors.As(err, &problems) || len(problems.Problems) != maxProblems || problems.More < 7000 || len(err.Error()) > 50_000 {
 		t.Errorf("many problems: %.200v", err)
+	}
+}
+
+// Nothing is loaded that nobody can buy.
+func TestVariantThatNeedsSomethingIsRefused(t *testing.T) {
+	_, err := Parse(strings.NewReader(header+"lamp,A lamp,1,5,2,etcd,,\n"), variants, map[string]string{"etcd": "needs etcd"})
+	want := `line 2: variant "etcd" is not offered, it needs etcd; allowed: one of none, setnx, watchdog, atomic`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestValueIsCutBetweenCharacters(t *testing.T) {
+	for value, want := range map[string]string{
+		strings.Repeat("a", 61):          strings.Repeat("a", 60) + "...",
+		strings.Repeat("a", 59) + "äb":   strings.Repeat("a", 59) + "...",
+		"\xff" + strings.Repeat("a", 60): "\xff" + strings.Repeat("a", 59) + "...",
+	} {
+		if got := shorten(value); got != want {
+			t.Errorf("%q: got %q", value, got)
+		}
 	}
 }
 
@@ -188,7 +213,7 @@ func (endless) Read(p []byte) (int, error) {
 
 func TestReadErrorIsReported(t *testing.T) {
 	broken := errors.New("disk on fire")
-	if _, err := Parse(failing{broken}, variants); !errors.Is(err, broken) {
+	if _, err := Parse(failing{broken}, variants, nil); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -203,7 +228,7 @@ func TestDeliveredCatalogueIsGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	sales, err := Parse(file, variants)
+	sales, err := Parse(file, variants, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +243,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(header + "x\n\"\n"))
 	f.Add([]byte("item_id,item_id\n\xff"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		sales, err := Parse(strings.NewReader(string(text)), variants)
+		sales, err := Parse(strings.NewReader(string(text)), variants, nil)
 		if (err == nil) == (len(sales) == 0) {
 			t.Fatalf("%d sales, error %v", len(sales), err)
 		}

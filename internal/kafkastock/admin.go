@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,23 +23,29 @@ const (
 // as they are. It returns once every partition can be
 // written to.
 func EnsureTopics(ctx context.Context, o Options) error {
+	_, err := CreateTopics(ctx, o)
+	return err
+}
+
+// CreateTopics is EnsureTopics that names the topics which it created.
+func CreateTopics(ctx context.Context, o Options) (created []string, err error) {
 	c, err := newCluster(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer c.close()
 	bounded, cancel := c.bounded(ctx)
 	defer cancel()
-	if err := c.ensureTopics(bounded); err != nil {
-		return failed(ctx, "create topics", err)
+	if created, err = c.createTopics(bounded); err != nil {
+		return nil, failed(ctx, "create topics", err)
 	}
-	return nil
+	return created, nil
 }
 
-func (c *cluster) ensureTopics(ctx context.Context) error {
+func (c *cluster) createTopics(ctx context.Context) (created []string, err error) {
 	replicas, err := c.replicas(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	minInSync := "1"
 	if replicas >= 3 {
@@ -60,14 +67,18 @@ func (c *cluster) ensureTopics(ctx context.Context) error {
 			kafka.ConfigEntry{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(deadBytes)}),
 	}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for name, err := range response.Errors {
-		if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
-			return fmt.Errorf("topic %s: %w", name, err)
+		switch {
+		case err == nil:
+			created = append(created, name)
+		case !errors.Is(err, kafka.TopicAlreadyExists):
+			return nil, fmt.Errorf("topic %s: %w", name, err)
 		}
 	}
-	return c.awaitLeaders(ctx)
+	slices.Sort(created)
+	return created, c.awaitLeaders(ctx)
 }
 
 func (c *cluster) replicas(ctx context.Context) (int, error) {
