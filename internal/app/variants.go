@@ -36,16 +36,18 @@ var variants = []variant{
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
+	{name: "striped", locker: newWatchdog, inside: func(b backends, l lock.Locker) stock.Counter { return b.store.Striped(l) }},
 	{name: "mysql-optimistic", counter: func(b backends) stock.Counter { return b.ledger.Optimistic() }},
 	{name: "mysql-conditional", counter: func(b backends) stock.Counter { return b.ledger.Conditional() }},
 }
 
 type variant struct {
 	name    string
-	needs   need                                // beyond what every installation has
-	locker  func(backends) (lock.Locker, error) // nil: no lock
-	counter func(backends) stock.Counter        // nil: the guarded one
-	combine bool                                // purchases that wait share an acquisition
+	needs   need                                      // beyond what every installation has
+	locker  func(backends) (lock.Locker, error)       // nil: no lock
+	counter func(backends) stock.Counter              // nil: the guarded one
+	inside  func(backends, lock.Locker) stock.Counter // the counter takes the lock by itself
+	combine bool                                      // purchases that wait share an acquisition
 }
 
 func newWatchdog(b backends) (lock.Locker, error) { return redislock.NewWatchdog(b.redis, b.locks) }
@@ -116,6 +118,9 @@ func build(b backends, locks *metrics.Locks) (map[string]stock.Variant, []io.Clo
 				closers = append(closers, c)
 			}
 			variant.Locker = locks.Observe(v.name, locker)
+			if v.inside != nil {
+				variant.Locker, variant.Counter = nil, v.inside(b, variant.Locker)
+			}
 		}
 		built[v.name] = variant
 	}

@@ -51,7 +51,7 @@ func wantLeft(t testing.TB, f fixture, sale stock.Sale, remaining, accepted int6
 
 // deducting reports whether a script is one that takes units.
 func deducting(script *redis.Script) bool {
-	return script == guardedWriteScript || script == atomicScript
+	return script == guardedWriteScript || script == atomicScript || script == stripedWriteScript
 }
 
 func TestErrorsSayWhetherItMayHaveHappened(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"flashsale/internal/lock"
 	"flashsale/internal/rediskey"
 	"flashsale/internal/servers/servertest"
 	"flashsale/internal/stock"
@@ -102,7 +103,7 @@ func scriptOf(cmd redis.Cmder) *redis.Script {
 		hash = hex.EncodeToString(sum[:])
 	}
 	for _, script := range []*redis.Script{
-		preloadScript, snapshotScript, closeScript, guardedReadScript, guardedWriteScript, atomicScript,
+		preloadScript, snapshotScript, closeScript, guardedReadScript, guardedWriteScript, atomicScript, stripedReadScript, stripedWriteScript,
 	} {
 		if hash == script.Hash() {
 			return script
@@ -110,6 +111,9 @@ func scriptOf(cmd redis.Cmder) *redis.Script {
 	}
 	return nil
 }
+
+// striped is the third, under locks of this process.
+func striped(s *Store) stock.Counter { return s.Striped(lock.NewLocal(lock.LocalOptions{})) }
 
 // counters are the two, each to be tested on every server.
 var counters = map[string]func(*Store) stock.Counter{

@@ -59,6 +59,12 @@ func parseSale(id string, pairs []any) (stock.Snapshot, error) {
 		Cancelled: number("cancelled"),
 		LastFence: uint64(number("last_fence")),
 	}
+	if _, striped := fields["remaining.0"]; striped {
+		snapshot.Remaining = 0
+		for n := range segments {
+			snapshot.Remaining += number(fmt.Sprintf("remaining.%d", n))
+		}
+	}
 	if wrong != nil {
 		return stock.Snapshot{}, unavailable(fmt.Errorf("sale %s: %w", id, wrong))
 	}

@@ -21,6 +21,10 @@ var (
 	guardedWriteLua string
 	//go:embed atomic.lua
 	atomicLua string
+	//go:embed striped_read.lua
+	stripedReadLua string
+	//go:embed striped_write.lua
+	stripedWriteLua string
 )
 
 var (
@@ -30,4 +34,6 @@ var (
 	guardedReadScript  = redis.NewScript(stateLua + guardedReadLua)
 	guardedWriteScript = redis.NewScript(stateLua + guardedWriteLua)
 	atomicScript       = redis.NewScript(stateLua + atomicLua)
+	stripedReadScript  = redis.NewScript(stateLua + stripedReadLua)
+	stripedWriteScript = redis.NewScript(stateLua + stripedWriteLua)
 )

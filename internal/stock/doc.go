@@ -14,6 +14,8 @@
 //	a lock, Combining    the same, shared by all buyers   one of the shared answers is lost: each of
 //	                     of a process that wait           the batch has to ask again
 //	atomic counter       1                                Redis loses what it acknowledged
+//	striped counter      those of a lock + 2, eight      a segment runs out: two locks then, and
+//	                     buyers at a time                 at the very end all eight
 //	conditional, SQL     a transaction; the row's lock    a crowd: each waits for the row
 //	optimistic, SQL      the same, as often as others     a crowd: most are told that it is busy
 //	                     were faster
