@@ -35,6 +35,7 @@ var variants = []variant{
 	{name: "redlock", needs: needsRedlock, locker: newRedlock},
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
+	{name: "mysql-row", needs: needsMySQL, locker: newMySQLRow},
 	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 	{name: "striped", locker: newWatchdog, inside: func(b backends, l lock.Locker) stock.Counter { return b.store.Striped(l) }},
 	{name: "mysql-optimistic", counter: func(b backends) stock.Counter { return b.ledger.Optimistic() }},
