@@ -23,9 +23,9 @@ func TestAPIIsKilledUnderLoad(t *testing.T) {
 	second := in.api(t, ttl)
 	in.syncer(t)
 	sales := []string{"atomic", "watchdog"}
-	for _, sale := range sales {
-		v.want("201", v.createSale(first.url, sale, sale, loadUnits, terms{}))
-	}
+	// With work to do under the lock, the API always has requests in hand.
+	v.want("201", v.createSale(first.url, "atomic", "atomic", loadUnits, terms{}))
+	v.want("201", v.createSale(first.url, "watchdog", "watchdog", loadUnits, terms{work: 20 * time.Millisecond}))
 
 	l := buying(t, v, sales, first.url, second.url)
 	l.more(200)
