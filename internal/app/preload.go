@@ -17,8 +17,8 @@ type Preloaded struct {
 
 // ErrBegun is a sale that has sold units and is missing in Redis. Loading it
 // would sell them again.
-var ErrBegun = errors.New("app: the sale has sold units and is missing in Redis; loading its whole stock would sell them twice." +
-	" Only sales that have not sold can be loaded; rebuilding a begun sale isn't offered yet.")
+var ErrBegun = errors.New("app: the sale has sold units and is missing in Redis; loading its whole stock would sell them twice" +
+	" (only sales that have not sold can be loaded; rebuilding a begun sale isn't offered yet)")
 
 // Preload makes sales sellable: in the ledger first, so that nothing is ever
 // sold of a sale that the ledger doesn't know, then in Redis. Every sale is
