@@ -11,6 +11,7 @@ import (
 
 	"flashsale/internal/lock"
 	"flashsale/internal/relay"
+	"flashsale/internal/stock/stocktest"
 )
 
 // load puts three sales into two shards: one event an entry, and several.
@@ -26,40 +27,21 @@ func load(w *world) map[string]int {
 // One relay fails at one step, in every way and at every step; another is
 // ready to take over.
 func TestEveryStepMayFail(t *testing.T) {
-	for _, f := range []fault{refused, replyLost, diesBefore, diesAfter} {
-		t.Run(string(f), func(t *testing.T) {
-			fired := true
-			for step := 0; fired && !t.Failed(); step++ {
-				fired = failStep(t, step, f)
-				if step < 20 && !fired {
-					t.Fatalf("only %d steps were taken", step)
-				}
-			}
+	stocktest.EveryStep(t, 20, func(t *testing.T, step int, fault stocktest.Fault) (fired bool) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			sales := load(w)
+			inject := stocktest.FailAt(step, fault, &fired)
+			w.hook = func(string, int) stocktest.Fault { return inject() }
+			first := w.start(t, "first", nil)
+			second := w.start(t, "second", nil)
+			w.awaitDrained(t)
+			first.stop()
+			second.stop()
+			w.check(t, sales)
 		})
-	}
-}
-
-func failStep(t *testing.T, step int, f fault) (fired bool) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		sales := load(w)
-		inject := failAt(step, f)
-		w.hook = func(op string, shard int) fault {
-			got := inject(op, shard)
-			fired = fired || got != none
-			return got
-		}
-		first := w.start(t, "first", nil)
-		second := w.start(t, "second", nil)
-		w.awaitDrained(t)
-		first.stop()
-		second.stop()
-		w.check(t, sales)
-		if t.Failed() {
-			t.Logf("%s at step %d", f, step)
-		}
+		return fired
 	})
-	return fired
 }
 
 // Without any election the relays only repeat one another.
@@ -81,13 +63,13 @@ func TestAcknowledgedEntriesAreNotPublishedAgain(t *testing.T) {
 		w := newWorld()
 		sales := load(w)
 		deletions := 0
-		w.hook = func(op string, _ int) fault {
+		w.hook = func(op string, _ int) stocktest.Fault {
 			if op == "delete" {
 				if deletions++; deletions <= 20 {
-					return refused
+					return stocktest.Refused
 				}
 			}
-			return none
+			return stocktest.Fine
 		}
 		p := w.start(t, "only", nil)
 		w.awaitDrained(t)
@@ -107,14 +89,15 @@ func TestStopDeletesWhatIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		ctx, cancel := context.WithCancel(t.Context())
-		w.hook = func(op string, _ int) fault {
+		w.hook = func(op string, _ int) stocktest.Fault {
 			if op == "publish" {
 				cancel()
 			}
-			return none
+			return stocktest.Fine
 		}
 		w.add(0, "sale-0", 0, 1)
-		r, err := relay.New(relay.Options{Outbox: &process{world: w}, Publisher: &process{world: w}, Locker: lock.None{}, Shards: 1})
+		p := &process{world: w, life: stocktest.Process{World: &w.World}}
+		r, err := relay.New(relay.Options{Outbox: p, Publisher: p, Locker: lock.None{}, Shards: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,17 +133,17 @@ func TestOneShardDoesNotHoldUpAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		load(w)
-		w.hook = func(op string, shard int) fault {
+		w.hook = func(op string, shard int) stocktest.Fault {
 			if op == "publish" && shard == 0 {
-				return refused
+				return stocktest.Refused
 			}
-			return none
+			return stocktest.Fine
 		}
 		p := w.start(t, "only", nil)
-		w.await(t, "shard 1 drained", func() bool { return len(w.entries[1]) == 0 })
-		w.mu.Lock()
+		w.Await(t, "shard 1 drained", func() bool { return len(w.entries[1]) == 0 })
+		w.Lock()
 		stuck := len(w.entries[0])
-		w.mu.Unlock()
+		w.Unlock()
 		if stuck != 12 {
 			t.Errorf("%d entries left in the shard whose messages are refused, want all 12", stuck)
 		}
@@ -171,7 +154,7 @@ func TestOneShardDoesNotHoldUpAnother(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	for name, leave := range map[string]func(*process){
 		"stopped": (*process).stop,
-		"killed":  func(p *process) { p.mu.Lock(); p.die(); p.mu.Unlock() },
+		"killed":  func(p *process) { p.life.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,14 +183,14 @@ func TestHandOver(t *testing.T) {
 }
 
 func TestStopsPromptly(t *testing.T) {
-	for name, hook := range map[string]func(string, int) fault{
-		"idle":              func(string, int) fault { return none },
-		"everything broken": func(string, int) fault { return refused },
-		"kafka broken": func(op string, _ int) fault {
+	for name, hook := range map[string]func(string, int) stocktest.Fault{
+		"idle":              func(string, int) stocktest.Fault { return stocktest.Fine },
+		"everything broken": func(string, int) stocktest.Fault { return stocktest.Refused },
+		"kafka broken": func(op string, _ int) stocktest.Fault {
 			if op == "publish" {
-				return refused
+				return stocktest.Refused
 			}
-			return none
+			return stocktest.Fine
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,12 +219,12 @@ func TestKafkaAway(t *testing.T) {
 		sales := load(w)
 		back := time.Now().Add(10 * time.Minute)
 		attempts := 0
-		w.hook = func(op string, _ int) fault {
+		w.hook = func(op string, _ int) stocktest.Fault {
 			if op == "publish" && time.Now().Before(back) {
 				attempts++
-				return refused
+				return stocktest.Refused
 			}
-			return none
+			return stocktest.Fine
 		}
 		first, second := w.start(t, "first", nil), w.start(t, "second", nil)
 		w.awaitDrained(t)
@@ -261,7 +244,9 @@ func TestKafkaAway(t *testing.T) {
 func TestLeaderThatGetsNowhereYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		first := w.start(t, "cut off", func(o *relay.Options) { o.Publisher = &process{world: w, dead: true} })
+		cutOff := &process{world: w, life: stocktest.Process{World: &w.World, Cancel: func() {}}}
+		cutOff.life.Kill()
+		first := w.start(t, "cut off", func(o *relay.Options) { o.Publisher = cutOff })
 		synctest.Wait()
 		second := w.start(t, "well", nil)
 		sales := load(w)
@@ -280,14 +265,14 @@ func TestLostLeaseEndsTheLeadership(t *testing.T) {
 		second := w.start(t, "second", nil)
 		synctest.Wait()
 		for shard := range 2 {
-			w.mu.Lock()
+			w.Lock()
 			l := w.holders[relay.LockKey(shard)]
-			w.mu.Unlock()
+			w.Unlock()
 			l.end()
 		}
 		sales := load(w)
 		w.awaitDrained(t)
-		w.await(t, "somebody leads", func() bool { return len(w.holders) == 2 })
+		w.Await(t, "somebody leads", func() bool { return len(w.holders) == 2 })
 		first.stop()
 		second.stop()
 		w.check(t, sales)
@@ -323,11 +308,11 @@ func TestWhatIsNoEventIsPassedOn(t *testing.T) {
 func TestDepthAndPublishedAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.hook = func(op string, _ int) fault {
+		w.hook = func(op string, _ int) stocktest.Fault {
 			if op == "publish" && time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) < time.Minute {
-				return refused
+				return stocktest.Refused
 			}
-			return none
+			return stocktest.Fine
 		}
 		load(w)
 		var depths []int64
@@ -338,8 +323,8 @@ func TestDepthAndPublishedAreReported(t *testing.T) {
 				depths, oldest = append(depths, entries), append(oldest, age)
 			}
 			o.OnPublished = func(shard, messages int) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
+				w.Lock()
+				defer w.Unlock()
 				published[shard] += messages
 			}
 		})

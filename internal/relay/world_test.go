@@ -2,7 +2,6 @@ package relay_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,62 +12,29 @@ import (
 	"flashsale/internal/lock"
 	"flashsale/internal/relay"
 	"flashsale/internal/stock"
-)
-
-// fault is what goes wrong at one step.
-type fault string
-
-const (
-	none       fault = ""
-	refused    fault = "refused"          // nothing happened, and the caller is told so
-	replyLost  fault = "reply lost"       // it happened, and the caller sees an error
-	diesBefore fault = "dies before step" // the process is gone, nothing happened
-	diesAfter  fault = "dies after step"  // it happened, and the process is gone
-)
-
-var (
-	errBroken = errors.New("broken")
-	errDead   = errors.New("process is dead")
+	"flashsale/internal/stock/stocktest"
 )
 
 // world is the Redis and the Kafka that several relays share.
 type world struct {
-	mu        sync.Mutex
+	stocktest.World
 	entries   map[int][]stock.OutboxEntry
 	published map[string]int // events by value, for the check at every deletion
 	topic     []stock.Message
 	batches   []int
 	holders   map[string]*lease
-	changed   chan struct{} // closed and replaced at every change
 	lastID    int
 	faults    []string
 
 	// hook decides on each step; op is read, publish, delete, acquire or release.
-	hook func(op string, shard int) fault
+	hook func(op string, shard int) stocktest.Fault
 }
 
 func newWorld() *world {
 	return &world{
 		entries: map[int][]stock.OutboxEntry{}, published: map[string]int{}, holders: map[string]*lease{},
-		changed: make(chan struct{}), hook: func(string, int) fault { return none },
+		hook: func(string, int) stocktest.Fault { return stocktest.Fine },
 	}
-}
-
-// failAt is a hook that lets one step fail.
-func failAt(step int, f fault) func(string, int) fault {
-	return func(string, int) fault {
-		step--
-		if step == -1 {
-			return f
-		}
-		return none
-	}
-}
-
-// change wakes everyone who waits; mu is held.
-func (w *world) change() {
-	close(w.changed)
-	w.changed = make(chan struct{})
 }
 
 // add appends an entry with so many events of a sale, numbered from start.
@@ -81,37 +47,16 @@ func (w *world) add(shard int, sale string, start, n int) {
 }
 
 func (w *world) addRaw(shard int, events ...[]byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	w.lastID++
 	w.entries[shard] = append(w.entries[shard], stock.OutboxEntry{ID: strconv.Itoa(w.lastID), Events: events})
-	w.change()
-}
-
-// await waits until the condition holds; in fake time, so it costs none.
-func (w *world) await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(2 * time.Hour)
-	defer deadline.Stop()
-	for {
-		w.mu.Lock()
-		ok, changed := condition(), w.changed
-		w.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			t.Errorf("still waiting after two hours: %s", what)
-			return
-		}
-	}
+	w.Change()
 }
 
 func (w *world) awaitDrained(t *testing.T) {
 	t.Helper()
-	w.await(t, "outbox drained", func() bool {
+	w.Await(t, "outbox drained", func() bool {
 		for _, entries := range w.entries {
 			if len(entries) > 0 {
 				return false
@@ -125,8 +70,8 @@ func (w *world) awaitDrained(t *testing.T) {
 // and none deleted before.
 func (w *world) check(t *testing.T, sales map[string]int) {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	for _, f := range w.faults {
 		t.Error(f)
 	}
@@ -150,17 +95,17 @@ func (w *world) check(t *testing.T, sales map[string]int) {
 // process is one relay's way to the world, until it dies.
 type process struct {
 	*world
-	name   string
-	cancel context.CancelFunc
-	dead   bool // world's mu
-	done   chan struct{}
+	name string
+	life stocktest.Process
+	done chan struct{}
 }
 
 // start runs a relay in a process of its own.
 func (w *world) start(t *testing.T, name string, change func(*relay.Options)) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &process{world: w, name: name, cancel: cancel, done: make(chan struct{})}
+	p := &process{world: w, name: name, done: make(chan struct{})}
+	p.life = stocktest.Process{World: &w.World, Cancel: cancel, Died: p.leasesEnd}
 	o := relay.Options{Outbox: p, Publisher: p, Locker: p, Shards: 2, Batch: 4}
 	if change != nil {
 		change(&o)
@@ -180,15 +125,13 @@ func (w *world) start(t *testing.T, name string, change func(*relay.Options)) *p
 
 // stop is the orderly end.
 func (p *process) stop() {
-	p.cancel()
+	p.life.Cancel()
 	<-p.done
 }
 
-// die is SIGKILL: nothing that the process does from now on has an effect, and
-// its leases end by themselves after 5 s. mu is held.
-func (p *process) die() {
-	p.dead = true
-	p.cancel()
+// leasesEnd is what Redis does once the process is dead and a TTL of 5 s has
+// passed. The lock is held.
+func (p *process) leasesEnd() {
 	for _, l := range p.holders {
 		if l.owner == p {
 			time.AfterFunc(5*time.Second, l.end)
@@ -198,38 +141,16 @@ func (p *process) die() {
 
 // step runs apply, or what the hook makes of it. The caller holds nothing.
 func (p *process) step(op string, shard int, apply func() error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.dead {
-		return errDead
-	}
-	f := p.hook(op, shard)
-	switch f {
-	case refused:
-		return errBroken
-	case diesBefore:
-		p.die()
-		return errDead
-	}
-	err := apply()
-	p.change()
-	switch f {
-	case replyLost:
-		return errBroken
-	case diesAfter:
-		p.die()
-		return errDead
-	}
-	return err
+	return p.life.Step(func() stocktest.Fault { return p.hook(op, shard) }, apply)
 }
 
 func (p *process) Read(_ context.Context, shard int, after string, count int, block time.Duration) ([]stock.OutboxEntry, error) {
 	timer := time.NewTimer(block) // like XREAD: the context does not interrupt it
 	defer timer.Stop()
 	for {
-		p.mu.Lock()
-		there, changed, dead := len(p.entries[shard]) > 0, p.changed, p.dead
-		p.mu.Unlock()
+		p.Lock()
+		there, changed, dead := len(p.entries[shard]) > 0, p.Changed(), p.life.Dead()
+		p.Unlock()
 		if there || dead {
 			break
 		}
@@ -295,8 +216,8 @@ func (p *process) Delete(ctx context.Context, shard int, ids []string) error {
 }
 
 func (p *process) Depth(_ context.Context, shard int) (int64, time.Time, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	n := len(p.entries[shard])
 	if n == 0 {
 		return 0, time.Time{}, nil
@@ -317,9 +238,9 @@ func (p *process) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	defer timer.Stop()
 	for {
 		var got *lease
-		p.mu.Lock()
-		changed := p.changed
-		p.mu.Unlock()
+		p.Lock()
+		changed := p.Changed()
+		p.Unlock()
 		err := p.step("acquire", 0, func() error {
 			if p.holders[key] == nil {
 				got = &lease{key: key, owner: p, lost: make(chan struct{})}
@@ -369,11 +290,11 @@ func (l *lease) Release(context.Context) error {
 // end is what Redis does when the TTL has passed.
 func (l *lease) end() {
 	w := l.owner.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if w.holders[l.key] == l {
 		delete(w.holders, l.key)
 	}
 	l.once.Do(func() { close(l.lost) })
-	w.change()
+	w.Change()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"flashsale/internal/stock"
+	"flashsale/internal/stock/stocktest"
 	"flashsale/internal/syncer"
 )
 
@@ -54,8 +55,8 @@ func load(w *world) map[string][]string {
 // nothing committed before its time, poison buried with its reason.
 func (w *world) check(t *testing.T, want map[string][]string, dead ...string) {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	for _, f := range w.faults {
 		t.Error(f)
 	}
@@ -76,49 +77,30 @@ func (w *world) check(t *testing.T, want map[string][]string, dead ...string) {
 // One step fails, in every way and at every step. A syncer that died is
 // replaced by another.
 func TestEveryStepMayFail(t *testing.T) {
-	for _, f := range []fault{refused, replyLost, diesBefore, diesAfter} {
-		t.Run(string(f), func(t *testing.T) {
-			fired := true
-			for step := 0; fired && !t.Failed(); step++ {
-				fired = failStep(t, step, f)
-				if step < 15 && !fired {
-					t.Fatalf("only %d steps were taken", step)
-				}
+	stocktest.EveryStep(t, 15, func(t *testing.T, step int, fault stocktest.Fault) (fired bool) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			want := load(w)
+			inject := stocktest.FailAt(step, fault, &fired)
+			w.hook = func(string) stocktest.Fault { return inject() }
+			first := w.start(t, nil)
+			synctest.Wait()
+			if w.isDead(first) {
+				<-first.done
+				first = w.start(t, nil)
 			}
+			w.awaitCommitted(t)
+			first.stop()
+			w.check(t, want, "unknown_sale", "unknown_version")
 		})
-	}
-}
-
-func failStep(t *testing.T, step int, f fault) (fired bool) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		want := load(w)
-		inject := failAt(step, f)
-		w.hook = func(op string) fault {
-			got := inject(op)
-			fired = fired || got != none
-			return got
-		}
-		first := w.start(t, nil)
-		synctest.Wait()
-		if w.isDead(first) {
-			<-first.done
-			first = w.start(t, nil)
-		}
-		w.awaitCommitted(t)
-		first.stop()
-		w.check(t, want, "unknown_sale", "unknown_version")
-		if t.Failed() {
-			t.Logf("%s at step %d", f, step)
-		}
+		return fired
 	})
-	return fired
 }
 
 func (w *world) isDead(p *process) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return p.dead
+	w.Lock()
+	defer w.Unlock()
+	return p.life.Dead()
 }
 
 // After a rebalance two syncers have the same messages.
@@ -144,12 +126,12 @@ func TestLedgerAway(t *testing.T) {
 		want := load(w)
 		back := time.Now().Add(time.Hour)
 		attempts := 0
-		w.hook = func(op string) fault {
+		w.hook = func(op string) stocktest.Fault {
 			if op == "settle" && time.Now().Before(back) {
 				attempts++
-				return refused
+				return stocktest.Refused
 			}
-			return none
+			return stocktest.Fine
 		}
 		p := w.start(t, nil)
 		time.Sleep(time.Until(back) - time.Second) // fake
@@ -187,11 +169,11 @@ func TestBurialIsAwaited(t *testing.T) {
 		w := newWorld()
 		w.add(0, []byte("poison"))
 		back := time.Now().Add(time.Minute)
-		w.hook = func(op string) fault {
+		w.hook = func(op string) stocktest.Fault {
 			if op == "bury" && time.Now().Before(back) {
-				return refused
+				return stocktest.Refused
 			}
-			return none
+			return stocktest.Fine
 		}
 		p := w.start(t, nil)
 		w.awaitCommitted(t)
@@ -227,14 +209,14 @@ func TestStopFinishesTheBatchInHand(t *testing.T) {
 func TestStopDoesNotWaitForEver(t *testing.T) {
 	for name, spoil := range map[string]func(*world){
 		"idle":   func(*world) {},
-		"broken": func(w *world) { w.hook = func(string) fault { return refused } },
+		"broken": func(w *world) { w.hook = func(string) stocktest.Fault { return stocktest.Refused } },
 		"slow":   func(w *world) { w.during = func() { time.Sleep(10 * time.Second) } }, // fake
 		"commit": func(w *world) {
-			w.hook = func(op string) fault {
+			w.hook = func(op string) stocktest.Fault {
 				if op == "commit" {
-					return refused
+					return stocktest.Refused
 				}
-				return none
+				return stocktest.Fine
 			}
 		},
 	} {

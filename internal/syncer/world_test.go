@@ -2,31 +2,14 @@ package syncer_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"flashsale/internal/stock"
+	"flashsale/internal/stock/stocktest"
 	"flashsale/internal/syncer"
-)
-
-// fault is what goes wrong at one step.
-type fault string
-
-const (
-	none       fault = ""
-	refused    fault = "refused"          // nothing happened, and the caller is told so
-	replyLost  fault = "reply lost"       // it happened, and the caller sees an error
-	diesBefore fault = "dies before step" // the process is gone, nothing happened
-	diesAfter  fault = "dies after step"  // it happened, and the process is gone
-)
-
-var (
-	errBroken = errors.New("broken")
-	errDead   = errors.New("process is dead")
 )
 
 const partitions = 2
@@ -34,7 +17,7 @@ const partitions = 2
 // world is the Kafka and the ledger that syncers share. A syncer that starts
 // gets everything that is not committed, as after a rebalance.
 type world struct {
-	mu        sync.Mutex
+	stocktest.World
 	log       [partitions][]stock.Message
 	committed [partitions]int64
 	settled   map[string]int  // times a purchase was stored, not merely known
@@ -42,72 +25,34 @@ type world struct {
 	order     map[string][]string
 	dead      []string // reasons, with the messages' values
 	sizes     []int
-	changed   chan struct{}
 	faults    []string
 
-	hook   func(op string) fault // fetch, settle, bury, commit
-	refuse map[string]bool       // purchases that the ledger can't store
-	during func()                // called in the middle of each settlement
+	hook   func(op string) stocktest.Fault // fetch, settle, bury, commit
+	refuse map[string]bool                 // purchases that the ledger can't store
+	during func()                          // called in the middle of each settlement
 }
 
 func newWorld() *world {
 	return &world{
-		settled: map[string]int{}, stored: map[string]bool{}, order: map[string][]string{}, changed: make(chan struct{}),
-		hook: func(string) fault { return none }, refuse: map[string]bool{}, during: func() {},
-	}
-}
-
-// failAt is a hook that lets one step fail.
-func failAt(step int, f fault) func(string) fault {
-	return func(string) fault {
-		step--
-		if step == -1 {
-			return f
-		}
-		return none
+		settled: map[string]int{}, stored: map[string]bool{}, order: map[string][]string{},
+		hook: func(string) stocktest.Fault { return stocktest.Fine }, refuse: map[string]bool{}, during: func() {},
 	}
 }
 
 func (w *world) add(partition int, values ...[]byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	for _, value := range values {
 		w.log[partition] = append(w.log[partition], stock.Message{
 			Value: value, Partition: partition, Offset: int64(len(w.log[partition])),
 		})
 	}
-	w.change()
-}
-
-// change wakes everyone who waits; mu is held.
-func (w *world) change() {
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
-
-func (w *world) await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(2 * time.Hour) // fake
-	defer deadline.Stop()
-	for {
-		w.mu.Lock()
-		ok, changed := condition(), w.changed
-		w.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			t.Errorf("still waiting after two hours: %s", what)
-			return
-		}
-	}
+	w.Change()
 }
 
 func (w *world) awaitCommitted(t *testing.T) {
 	t.Helper()
-	w.await(t, "everything committed", func() bool {
+	w.Await(t, "everything committed", func() bool {
 		for p := range w.log {
 			if w.committed[p] < int64(len(w.log[p])) {
 				return false
@@ -120,8 +65,7 @@ func (w *world) awaitCommitted(t *testing.T) {
 // process is one syncer's way to the world, until it dies.
 type process struct {
 	*world
-	cancel context.CancelFunc
-	dead   bool // world's mu
+	life   stocktest.Process
 	next   [partitions]int64
 	closed bool
 	done   chan struct{}
@@ -131,9 +75,10 @@ type process struct {
 func (w *world) start(t *testing.T, change func(*syncer.Options)) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w.mu.Lock()
-	p := &process{world: w, cancel: cancel, next: w.committed, done: make(chan struct{})}
-	w.mu.Unlock()
+	w.Lock()
+	p := &process{world: w, next: w.committed, done: make(chan struct{})}
+	p.life = stocktest.Process{World: &w.World, Cancel: cancel}
+	w.Unlock()
 	o := syncer.Options{Source: p, Ledger: p, Batch: 5}
 	if change != nil {
 		change(&o)
@@ -153,43 +98,23 @@ func (w *world) start(t *testing.T, change func(*syncer.Options)) *process {
 
 // stop is the orderly end.
 func (p *process) stop() {
-	p.cancel()
+	p.life.Cancel()
 	<-p.done
 }
 
 // step runs apply, or what the hook makes of it.
 func (p *process) step(op string, apply func()) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.dead {
-		return errDead
-	}
-	f := p.hook(op)
-	if f == diesBefore || f == diesAfter {
-		p.dead = true
-		p.cancel()
-	}
-	if f != refused && f != diesBefore {
-		apply()
-	}
-	p.change()
-	switch f {
-	case none:
-		return nil
-	case refused, replyLost:
-		return errBroken
-	}
-	return errDead
+	return p.life.Step(func() stocktest.Fault { return p.hook(op) }, func() error { apply(); return nil })
 }
 
 func (p *process) Fetch(ctx context.Context, max int, _ time.Duration) ([]stock.Message, error) {
 	for {
-		p.mu.Lock()
-		there, changed := p.dead, p.changed
+		p.Lock()
+		there, changed := p.life.Dead(), p.Changed()
 		for i := range p.log {
 			there = there || p.next[i] < int64(len(p.log[i]))
 		}
-		p.mu.Unlock()
+		p.Unlock()
 		if there {
 			break
 		}
@@ -212,9 +137,9 @@ func (p *process) Fetch(ctx context.Context, max int, _ time.Duration) ([]stock.
 		// What Kafka's client has handed out does not come again to this
 		// member, so a source never loses it to an error.
 		for _, m := range got {
-			p.mu.Lock()
+			p.Lock()
 			p.next[m.Partition] = min(p.next[m.Partition], m.Offset)
-			p.mu.Unlock()
+			p.Unlock()
 		}
 		return nil, err
 	}
@@ -260,7 +185,7 @@ func (p *process) Settle(ctx context.Context, events []stock.Event) ([]stock.Ver
 }
 
 func (p *process) Bury(_ context.Context, m stock.Message, reason string) error {
-	return p.step("bury", func() { p.world.dead = append(p.world.dead, reason+" "+string(m.Value)) })
+	return p.step("bury", func() { p.dead = append(p.dead, reason+" "+string(m.Value)) })
 }
 
 func (p *process) Commit(ctx context.Context, messages []stock.Message) error {
@@ -287,8 +212,8 @@ func (w *world) accountedFor(m stock.Message) bool {
 }
 
 func (p *process) Lag(context.Context) (int64, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	var lag int64
 	for i := range p.log {
 		lag += int64(len(p.log[i])) - p.committed[i]
@@ -297,8 +222,8 @@ func (p *process) Lag(context.Context) (int64, error) {
 }
 
 func (p *process) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	p.closed = true
 	return nil
 }
