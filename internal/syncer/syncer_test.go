@@ -206,11 +206,28 @@ func TestStopFinishesTheBatchInHand(t *testing.T) {
 	})
 }
 
+// Nor does it commit what it could not store or bury.
 func TestStopDoesNotWaitForEver(t *testing.T) {
 	for name, spoil := range map[string]func(*world){
 		"idle":   func(*world) {},
 		"broken": func(w *world) { w.hook = func(string) stocktest.Fault { return stocktest.Refused } },
 		"slow":   func(w *world) { w.during = func() { time.Sleep(10 * time.Second) } }, // fake
+		"settle": func(w *world) {
+			w.hook = func(op string) stocktest.Fault {
+				if op == "settle" {
+					return stocktest.Refused
+				}
+				return stocktest.Fine
+			}
+		},
+		"bury": func(w *world) {
+			w.hook = func(op string) stocktest.Fault {
+				if op == "bury" {
+					return stocktest.Refused
+				}
+				return stocktest.Fine
+			}
+		},
 		"commit": func(w *world) {
 			w.hook = func(op string) stocktest.Fault {
 				if op == "commit" {
@@ -233,6 +250,9 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 				p.stop()
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("took %v", took)
+				}
+				for _, f := range w.faults {
+					t.Error(f)
 				}
 			})
 		})
