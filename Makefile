@@ -1,18 +1,19 @@
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTRUN     := bin/testrun
+PEERBENCH   := internal/lock/peerbench
 
 # Tests alone take minutes; the first build of SQLite with -race takes some too.
 TIMEOUT     := 20m
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast check loadtest-check deps build demo up bench migrate vuln fmt clean $(TESTRUN)
+.PHONY: help test test-fast check loadtest-check peerbench-check deps build demo up bench bench-locks migrate vuln fmt clean $(TESTRUN)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-test: check loadtest-check $(TESTRUN) ## the whole suite with -race, on real servers of its own (.ci/run is this)
+test: check loadtest-check peerbench-check $(TESTRUN) ## the whole suite with -race, on real servers of its own (.ci/run is this)
 	$(TESTRUN) $(GO) test -race -timeout $(TIMEOUT) ./...
 
 test-fast: ## the tests on embedded stand-ins alone, without -race
@@ -28,6 +29,10 @@ check: ## gofmt, go vet, staticcheck
 loadtest-check: ## the k6 scripts: types, and a run of each without k6
 	@[ ! -e loadtest/check.sh ] || sh loadtest/check.sh || [ $$? -eq 3 ]
 
+peerbench-check: ## that the comparison of locks compiles, and a short run of it
+	@command -v redis-server >/dev/null || [ -x /usr/sbin/redis-server ] || echo '*** peerbench: the run is SKIPPED: redis-server is not installed (make deps) ***'
+	@cd $(PEERBENCH) && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test ./...
+
 deps: $(TESTRUN) ## install Redis, MariaDB, etcd, ZooKeeper, Java, Maven (Debian, Ubuntu) and fetch Kafka
 	$(TESTRUN) -deps
 
@@ -42,6 +47,9 @@ up: ## the same stack without the race
 
 bench: $(TESTRUN) ## benchmark a purchase in each variant, on real servers
 	$(TESTRUN) $(GO) test -run '^$$' -bench Purchase -timeout $(TIMEOUT) ./...
+
+bench-locks: ## the locks beside redislock, redsync and rueidislock, as a table with ratios; JSON=1: as one object
+	@cd $(PEERBENCH) && GOWORK=off $(GO) run . $(if $(filter-out 0,$(JSON)),-json)
 
 migrate: ## make or upgrade tables and topics of the servers that FLASHSALE_ variables name
 	$(GO) run ./cmd/flashsale migrate

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain lets the test binary be the contending processes too.
+func TestMain(m *testing.M) {
+	if task := os.Getenv(envTask); task != "" {
+		os.Exit(contender(context.Background(), task, os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// needRedis skips where there is nothing to measure with.
+func needRedis(t testing.TB) string {
+	t.Helper()
+	s, err := startRedis(t.Context())
+	if errors.Is(err, errNoRedis) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	return s.addr
+}
+
+func TestRunPrintsOneObjectWithTheRatios(t *testing.T) {
+	needRedis(t)
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"-json", "-window", "20ms", "-rounds", "1"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, &stderr)
+	}
+	decoder := json.NewDecoder(&stdout)
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		t.Fatal(err)
+	}
+	if decoder.More() {
+		t.Error("there is more on stdout than one object")
+	}
+	for _, key := range []string{
+		"contended_cycles_ratio", "contended_p99_wait_ratio", "own_key_cycles_ratio",
+		"three_process_cycles_ratio", "three_process_p99_wait_ratio",
+	} {
+		if ratio, _ := object[key].(float64); ratio <= 0 {
+			t.Errorf("%s is %v", key, object[key])
+		}
+	}
+	if figures, _ := object["figures"].([]any); len(figures) != len(scenes)*len(locks) {
+		t.Errorf("%d figures", len(figures))
+	}
+}
+
+func TestWitnessSeesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "witness")
+	w, err := openWitness(path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	g := &w.keys[0]
+	g.hold(1, 7)
+	g.hold(2, 8)
+	if err := w.verify(2); err != nil {
+		t.Errorf("two who held it one after the other: %v", err)
+	}
+	if err := w.verify(3); err == nil {
+		t.Error("a cycle that was lost was not seen")
+	}
+	other, err := openWitness(path, 1) // as another process does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	other.keys[0].holder.Store(3)
+	g.hold(4, 9)
+	if err := w.verify(2); err == nil || !strings.Contains(err.Error(), "1 overlaps") {
+		t.Errorf("two who held it at once: %v", err)
+	}
+	other.keys[0].holder.Store(0)
+	g.hold(5, 6)
+	if err := w.verify(3); err == nil || !strings.Contains(err.Error(), "2 overlaps") {
+		t.Errorf("a fence that went back: %v", err)
+	}
+}
+
+// BenchmarkAlone is a cycle that nobody disturbs: its time and what it allocates.
+func BenchmarkAlone(b *testing.B) {
+	addr := needRedis(b)
+	for _, l := range locks {
+		b.Run(l.name, func(b *testing.B) {
+			opened, err := l.open(addr)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer opened.close()
+			if err := warm(b.Context(), opened, "item"); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				h, err := opened.acquire(b.Context(), "item")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := h.release(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
