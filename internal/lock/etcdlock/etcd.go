@@ -1,10 +1,10 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -56,6 +56,8 @@ func Dial(endpoints []string, options Options) (*Lock, error) {
 	return l, nil
 }
 
+const packageName = "etcdlock"
+
 var _ lock.Locker = (*Lock)(nil)
 
 // Acquire waits for its turn in this process, then in etcd.
@@ -68,10 +70,10 @@ func (l *Lock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	lease, err := l.lease(ctx, key, turn)
 	if err != nil {
 		turn.Leave()
-		return nil, fmt.Errorf("etcdlock: acquire %q: %w", key, over(ctx, err))
+		return nil, fmt.Errorf("etcdlock: acquire %q: %w", key, cmp.Or(lock.ContextError(ctx), err))
 	}
 	if err := lease.line(ctx, deadline); err != nil {
-		err = over(ctx, err)
+		err = cmp.Or(lock.ContextError(ctx), err)
 		_ = lease.Release(ctx) // gives up the place in the line
 		return nil, fmt.Errorf("etcdlock: acquire %q: %w", key, err)
 	}
@@ -93,7 +95,7 @@ func (l *Lock) lease(ctx context.Context, key string, turn *lock.Turn) (*lease, 
 	sent := time.Now()
 	granted, err := l.client.Grant(ctx, int64(l.TTL/time.Second))
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, lock.Unavailable(err)
 	}
 	return newLease(ctx, l, key, granted, sent, turn), nil
 }
@@ -104,9 +106,9 @@ func (l *lease) line(ctx context.Context, deadline time.Time) error {
 	for {
 		switch {
 		case err != nil:
-			return unavailable(err)
-		case l.isLost():
-			return unavailable(errors.New("the lease ended while it waited"))
+			return lock.Unavailable(err)
+		case l.IsLost():
+			return lock.Unavailable(errors.New("the lease ended while it waited"))
 		case ahead == nil:
 			return nil
 		case !time.Now().Before(deadline):
@@ -167,7 +169,7 @@ func (l *lease) awaitEnd(ctx context.Context, entry string, at int64, deadline t
 			if !open || len(reply.Events) > 0 || reply.Err() != nil {
 				return pause(watching, ctx, !open || reply.Err() != nil)
 			}
-		case <-l.lost:
+		case <-l.Lost():
 			return nil
 		case <-poll.C:
 			return nil
@@ -186,28 +188,4 @@ func pause(watching, ctx context.Context, failed bool) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// unavailable is ErrUnavailable with its cause. A driver's timeout is a context
-// error too; the caller's context is fine, so that isn't passed on.
-func unavailable(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: %v", lock.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%w: %w", lock.ErrUnavailable, err)
-}
-
-// over is the context's error in place of what failed because of it.
-func over(ctx context.Context, err error) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
-
-func entryOf(name string, id clientv3.LeaseID) string {
-	return name + strconv.FormatInt(int64(id), 16)
 }

@@ -1,7 +1,6 @@
 package etcdlock
 
 import (
-	"fmt"
 	"time"
 
 	"flashsale/internal/lock"
@@ -30,24 +29,15 @@ type Options struct {
 	Prefix string
 }
 
-const (
-	defaultTTL     = 30 * time.Second
-	maxTTL         = time.Hour
-	defaultTimeout = 2 * time.Second
-	defaultPrefix  = "flashsale/lock/"
-)
+const defaultPrefix = "flashsale/lock/"
+
+func (o Options) timing() lock.Timing {
+	return lock.Timing{TTL: o.TTL, Wait: o.Wait, Drift: o.Drift, Timeout: o.Timeout}
+}
 
 func (o Options) withDefaults() Options {
-	or := func(value *time.Duration, otherwise time.Duration) {
-		if *value == 0 {
-			*value = otherwise
-		}
-	}
-	or(&o.TTL, defaultTTL)
-	o.TTL = (o.TTL + time.Second - 1).Truncate(time.Second)
-	or(&o.Wait, lock.DefaultWait)
-	or(&o.Drift, o.TTL/100+2*time.Millisecond)
-	or(&o.Timeout, defaultTimeout)
+	t := o.timing().WithDefaults(time.Second)
+	o.TTL, o.Wait, o.Drift, o.Timeout = t.TTL, t.Wait, t.Drift, t.Timeout
 	if o.Prefix == "" {
 		o.Prefix = defaultPrefix
 	}
@@ -55,16 +45,5 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	invalid := func(name string, value any, allowed string) error {
-		return fmt.Errorf("etcdlock: option %s is %v, allowed: %s", name, value, allowed)
-	}
-	switch {
-	case o.TTL <= 0 || o.TTL > maxTTL:
-		return invalid("TTL", o.TTL, fmt.Sprintf("more than 0s, up to %v", maxTTL))
-	case o.Drift < 0 || o.Drift > o.TTL/4:
-		return invalid("Drift", o.Drift, fmt.Sprintf("0s to a quarter of TTL, %v", o.TTL/4))
-	case o.Timeout < 0:
-		return invalid("Timeout", o.Timeout, "more than 0s")
-	}
-	return nil
+	return o.timing().Validate(packageName, time.Second)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
 	"flashsale/internal/servers/servertest"
@@ -33,16 +35,15 @@ func TestTheEndOfTheConnectionIsALoss(t *testing.T) {
 	}
 }
 
-// A holder of whom MySQL hears nothing, and who lives: its pings end with the
-// connection's idle time, which is the TTL.
+// A holder of whom MySQL hears nothing, and who lives: its connection ends with
+// its idle time, which is the TTL.
 func TestASilentHolderLosesTheLock(t *testing.T) {
 	dsn, _ := database(t)
-	const ttl = time.Second
+	const ttl = 2 * time.Second
+	line, near := overLine(t, dsn)
+	first := acquire(t, open(t, near, Options{TTL: ttl}))
 	start := time.Now()
-	first := acquire(t, open(t, dsn, Options{TTL: ttl}))
-	silent := first.(*lease)
-	silent.stop() // no more pings
-	<-silent.watched
+	line.Disturb(locktest.Disturbance{DropRequests: true})
 	second := acquire(t, open(t, dsn, Options{Wait: patience}))
 	if took := time.Since(start); took < ttl*9/10 {
 		t.Errorf("the lock changed hands after %v of %v", took, ttl)
@@ -136,6 +137,18 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	if _, err := Open("nonsense", Options{}); err == nil {
 		t.Error("a wrong DSN is allowed")
 	}
+}
+
+// overLine is the DSN by which the database is reached over a line.
+func overLine(t testing.TB, dsn string) (line *locktest.Link, near string) {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line = locktest.NewLink(t, config.Addr)
+	config.Addr = line.Addr()
+	return line, config.FormatDSN()
 }
 
 func acquire(t testing.TB, r *Row) lock.Lease {

@@ -1,7 +1,6 @@
 package mysqllock
 
 import (
-	"fmt"
 	"time"
 
 	"flashsale/internal/lock"
@@ -35,24 +34,15 @@ type Options struct {
 	Connections int
 }
 
-const (
-	defaultTTL         = 30 * time.Second
-	maxTTL             = time.Hour
-	defaultTimeout     = 2 * time.Second
-	defaultConnections = 64
-)
+const defaultConnections = 64
+
+func (o Options) timing() lock.Timing {
+	return lock.Timing{TTL: o.TTL, Wait: o.Wait, Drift: o.Drift, Timeout: o.Timeout}
+}
 
 func (o Options) withDefaults() Options {
-	or := func(value *time.Duration, otherwise time.Duration) {
-		if *value == 0 {
-			*value = otherwise
-		}
-	}
-	or(&o.TTL, defaultTTL)
-	o.TTL = (o.TTL + time.Second - 1).Truncate(time.Second)
-	or(&o.Wait, lock.DefaultWait)
-	or(&o.Drift, o.TTL/100+2*time.Millisecond)
-	or(&o.Timeout, defaultTimeout)
+	t := o.timing().WithDefaults(time.Second)
+	o.TTL, o.Wait, o.Drift, o.Timeout = t.TTL, t.Wait, t.Drift, t.Timeout
 	if o.Connections == 0 {
 		o.Connections = defaultConnections
 	}
@@ -60,18 +50,8 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	invalid := func(name string, value any, allowed string) error {
-		return fmt.Errorf("mysqllock: option %s is %v, allowed: %s", name, value, allowed)
+	if o.Connections < 0 {
+		return lock.InvalidOption(packageName, "Connections", o.Connections, "at least 1")
 	}
-	switch {
-	case o.TTL <= 0 || o.TTL > maxTTL:
-		return invalid("TTL", o.TTL, fmt.Sprintf("more than 0s, up to %v", maxTTL))
-	case o.Drift < 0 || o.Drift > o.TTL/4:
-		return invalid("Drift", o.Drift, fmt.Sprintf("0s to a quarter of TTL, %v", o.TTL/4))
-	case o.Timeout < 0:
-		return invalid("Timeout", o.Timeout, "more than 0s")
-	case o.Connections < 0:
-		return invalid("Connections", o.Connections, "at least 1")
-	}
-	return nil
+	return o.timing().Validate(packageName, time.Second)
 }

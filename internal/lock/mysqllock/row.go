@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -61,6 +62,8 @@ func Open(dsn string, options Options) (*Row, error) {
 	return r, nil
 }
 
+const packageName = "mysqllock"
+
 var _ lock.Locker = (*Row)(nil)
 
 // Acquire waits for its turn in this process, then for the row.
@@ -73,7 +76,7 @@ func (r *Row) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	lease, err := r.lock(ctx, key, deadline, turn)
 	if err != nil {
 		turn.Leave()
-		return nil, fmt.Errorf("mysqllock: acquire %q: %w", key, over(ctx, err))
+		return nil, fmt.Errorf("mysqllock: acquire %q: %w", key, cmp.Or(lock.ContextError(ctx), err))
 	}
 	return lease, nil
 }
@@ -94,16 +97,18 @@ func (r *Row) Close() error { return r.db.Close() }
 func (r *Row) lock(ctx context.Context, key string, deadline time.Time, turn *lock.Turn) (*lease, error) {
 	conn, id, err := r.connect(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, lock.Unavailable(err)
 	}
-	l := &lease{Row: r, key: key, name: r.Prefix + key, conn: conn, turn: turn}
-	if err := l.take(ctx, deadline); err != nil {
+	l := &lease{Row: r, name: r.Prefix + key, conn: conn}
+	sent, err := l.take(ctx, deadline)
+	if err != nil {
 		discard(conn)
 		if late(err) && !r.kill(ctx, id) {
-			return nil, unavailable(err)
+			return nil, lock.Unavailable(err)
 		}
 		return nil, err
 	}
+	l.hold(ctx, key, sent, turn)
 	return l, nil
 }
 
@@ -146,20 +151,22 @@ func late(err error) bool {
 
 var errOwnWait = fmt.Errorf("%w: the wait is over", lock.ErrNotAcquired)
 
-// take locks the row, and counts its fence up.
-func (l *lease) take(ctx context.Context, deadline time.Time) error {
+// take locks the row, and counts its fence up. The lease runs from when that was
+// sent: MySQL has heard of the holder since.
+func (l *lease) take(ctx context.Context, deadline time.Time) (sent time.Time, err error) {
 	for attempt := 1; ; attempt++ {
 		there, err := l.selectRow(ctx, deadline)
 		switch {
 		case err != nil:
-			return err
+			return sent, err
 		case there:
-			return l.begin(ctx)
+			sent = time.Now()
+			return sent, l.count(ctx)
 		case attempt > 3:
-			return unavailable(errors.New("the row comes and goes"))
+			return sent, lock.Unavailable(errors.New("the row comes and goes"))
 		}
 		if err := l.insertRow(ctx); err != nil {
-			return err
+			return sent, err
 		}
 	}
 }
@@ -201,7 +208,7 @@ func (l *lease) waitError(ctx, waiting context.Context, err error) error {
 	case waiting.Err() != nil && l.Wait > 0:
 		return errOwnWait
 	default:
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 }
 
@@ -221,7 +228,7 @@ func (l *lease) createTable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
 	if _, err := l.conn.ExecContext(ctx, table); err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	return nil
 }
@@ -232,34 +239,32 @@ func (l *lease) insertRow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
 	if _, err := l.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	_, err := l.conn.ExecContext(ctx, "INSERT INTO flashsale_locks (name, fence) VALUES (?, 0) ON DUPLICATE KEY UPDATE fence = fence", l.name)
 	if is(err, errLockWait, errDeadlock) {
 		return nil // somebody else made it, and holds it
 	}
 	if err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	return nil
 }
 
-// begin counts the fence, now that nobody else can, and starts the clock. It
-// follows the server's, so that it grows also past a holder whose transaction
-// was rolled back, and with it the number that it had.
-func (l *lease) begin(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, l.Timeout)
+// count counts the fence, now that nobody else can. It follows the server's
+// clock, so that it grows also past a holder whose transaction was rolled back,
+// and with it the number that it had.
+func (l *lease) count(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	sent := time.Now()
-	result, err := l.conn.ExecContext(bounded,
+	result, err := l.conn.ExecContext(ctx,
 		"UPDATE flashsale_locks SET fence = LAST_INSERT_ID(GREATEST(fence + 1, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED))) WHERE name = ?", l.name)
 	if err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	if l.fence, err = result.LastInsertId(); err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
-	l.start(ctx, sent)
 	return nil
 }
 
@@ -267,24 +272,4 @@ func (l *lease) begin(ctx context.Context) error {
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = conn.Close()
-}
-
-// unavailable is ErrUnavailable with its cause. A timeout may be a context error
-// too; the caller's context is fine, so that isn't passed on.
-func unavailable(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, lock.ErrNotAcquired) {
-		return fmt.Errorf("%w: %v", lock.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%w: %w", lock.ErrUnavailable, err)
-}
-
-// over is the context's error in place of what failed because of it.
-func over(ctx context.Context, err error) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }

@@ -26,7 +26,7 @@ func (s *store) takeBy(ctx context.Context, key, lockKey string, take take, drop
 	deadline := time.Now().Add(s.Wait)
 	for failures := 0; ; {
 		taken, err := take(context.WithoutCancel(ctx), lockKey)
-		if over := contextError(ctx); over != nil {
+		if over := lock.ContextError(ctx); over != nil {
 			if taken {
 				_ = drop(ctx)
 			}
@@ -44,7 +44,7 @@ func (s *store) takeBy(ctx context.Context, key, lockKey string, take take, drop
 		default:
 			failures++
 			if failures == attempts || left <= 0 {
-				return fail(unavailable(err))
+				return fail(lock.Unavailable(err))
 			}
 			next = between(retryMin, retryMax)
 		}
@@ -82,7 +82,7 @@ func (s *store) delete(ctx context.Context, lockKey string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.ReleaseTimeout)
 	defer cancel()
 	if err := s.client.Del(ctx, lockKey).Err(); err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	return nil
 }

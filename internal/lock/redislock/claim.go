@@ -41,7 +41,7 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 	var wake <-chan struct{}
 	for failures, refused := 0, 0; ; {
 		won, held, err := c.ask(ctx)
-		if over := contextError(ctx); over != nil { // also of a grant: nobody is there to use it
+		if over := lock.ContextError(ctx); over != nil { // also of a grant: nobody is there to use it
 			return grant{}, c.giveUp(ctx, over)
 		}
 		left := time.Until(deadline)
@@ -69,7 +69,7 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 		default:
 			failures++
 			if failures == attempts || left <= 0 {
-				return grant{}, c.giveUp(ctx, unavailable(err))
+				return grant{}, c.giveUp(ctx, lock.Unavailable(err))
 			}
 			next = between(retryMin, retryMax)
 		}
@@ -99,13 +99,4 @@ func (c *claim) giveUp(ctx context.Context, err error) error {
 		c.release(ctx, c.lockKey, c.token)
 	}
 	return fmt.Errorf("redislock: acquire %q: %w", c.key, err)
-}
-
-// contextError is ctx.Err(), also in the instant in which a command has failed
-// by ctx's deadline and ctx itself is about to.
-func contextError(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
 }

@@ -19,7 +19,7 @@ import (
 // pair is a primary with a replica, and the line that the replica listens on.
 type pair struct {
 	primary, replica servers.Server
-	line             *link
+	line             *locktest.Link
 }
 
 func startPair(t testing.TB) pair {
@@ -28,7 +28,7 @@ func startPair(t testing.TB) pair {
 	if !p.primary.Real() {
 		t.Skip("needs redis-server: the stand-in has no replication")
 	}
-	p.line = newLink(t, p.primary.Addr())
+	p.line = locktest.NewLink(t, p.primary.Addr())
 	host, port, err := net.SplitHostPort(p.line.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestFailoverRightAfterTheGrant(t *testing.T) {
 			client := connect(t, servers.replica.Addr())
 			eventually(t, "the fence is replicated", func() bool { return client.Exists(t.Context(), fenceKey).Val() == 1 })
 
-			servers.line.disturb(disturbance{dropReplies: true})
+			servers.line.Disturb(locktest.Disturbance{DropReplies: true})
 			older = acquire(t, variant.build(t, connect(t, servers.primary.Addr()), Options{}))
 			promoted := servers.failOver(t)
 			newer := acquire(t, variant.build(t, connect(t, promoted), Options{Wait: lock.TryOnce}))
@@ -126,7 +126,7 @@ func newerWrites(t *testing.T, addr string, newer, older uint64) {
 func TestOneNodeOfARedlockFailsOver(t *testing.T) {
 	four, fifth := startNodes(t, 4), startPair(t)
 	node := connect(t, fifth.primary.Addr())
-	fifth.line.disturb(disturbance{dropReplies: true})
+	fifth.line.Disturb(locktest.Disturbance{DropReplies: true})
 	lease := acquire(t, buildRedlock(t, append(four.connect(t), node), RedlockOptions{}))
 	eventually(t, "all have the token", func() bool { return node.Exists(t.Context(), lockKey).Val() == 1 })
 	promoted := connect(t, fifth.failOver(t))
@@ -161,7 +161,7 @@ func TestNodeThatComesBackEmpty(t *testing.T) {
 		older := holdOnThree(t, time.Minute)
 		five.empty(t, 2)
 		newer := acquire(t, five.redlock(t, RedlockOptions{Options: Options{Wait: lock.TryOnce}}))
-		if older.isLost() {
+		if older.IsLost() {
 			t.Error("the older holder knew: the lesson has gone")
 		}
 		release(t, newer)
@@ -180,7 +180,7 @@ func TestNodeThatComesBackEmpty(t *testing.T) {
 		time.Sleep(time.Until(died.Add(ttl))) // the rule of the delayed restart
 		start(t, five[2])
 		newer := acquire(t, five.redlock(t, RedlockOptions{Options: Options{Wait: time.Minute}}))
-		if !older.isLost() {
+		if !older.IsLost() {
 			t.Error("two hold the lock")
 		}
 		release(t, newer)

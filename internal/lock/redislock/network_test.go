@@ -14,19 +14,19 @@ import (
 // network is a lock whose lines to its servers a test disturbs: all of the only
 // one's, or those of a majority.
 type network struct {
-	lines  []*link
+	lines  []*locktest.Link
 	near   func(testing.TB, Options) lock.Locker // by these lines
 	far    func(testing.TB, Options) lock.Locker // by others
 	left   func(testing.TB) []string             // keys on the servers, but for the fence
 	longer time.Duration                         // how late a late answer is
 }
 
-func (n network) disturb(how disturbance) {
-	if how.delay > 0 {
-		how.delay = n.longer
+func (n network) disturb(how locktest.Disturbance) {
+	if how.Delay > 0 {
+		how.Delay = n.longer
 	}
 	for _, line := range n.lines {
-		line.disturb(how)
+		line.Disturb(how)
 	}
 }
 
@@ -42,14 +42,14 @@ func byLine(t testing.TB, addr string) *redis.Client {
 }
 
 // eachNetwork runs a test with watchdog and redlock, and every disturbance.
-func eachNetwork(t *testing.T, test func(*testing.T, network, disturbance)) {
+func eachNetwork(t *testing.T, test func(*testing.T, network, locktest.Disturbance)) {
 	one, five := realRedis(t), startNodes(t, 5)
 	open := map[string]func(t *testing.T) network{
 		"watchdog": func(t *testing.T) network {
 			connect(t, one).FlushAll(t.Context())
-			line := newLink(t, one)
+			line := locktest.NewLink(t, one)
 			return network{
-				lines:  []*link{line},
+				lines:  []*locktest.Link{line},
 				near:   func(t testing.TB, o Options) lock.Locker { return buildWatchdog(t, byLine(t, line.Addr()), o) },
 				far:    func(t testing.TB, o Options) lock.Locker { return newWatchdog(t, one, o) },
 				left:   func(t testing.TB) []string { return residue(t, connect(t, one), "item") },
@@ -68,7 +68,7 @@ func eachNetwork(t *testing.T, test func(*testing.T, network, disturbance)) {
 			for i := range five {
 				addrs[i] = five[i].Addr()
 				if i < 3 {
-					n.lines = append(n.lines, newLink(t, addrs[i]))
+					n.lines = append(n.lines, locktest.NewLink(t, addrs[i]))
 					addrs[i] = n.lines[i].Addr()
 				}
 			}
@@ -86,11 +86,11 @@ func eachNetwork(t *testing.T, test func(*testing.T, network, disturbance)) {
 		},
 	}
 	for variant, open := range open {
-		for name, how := range map[string]disturbance{
-			"reset":         {reset: true},
-			"requests lost": {dropRequests: true},
-			"replies lost":  {dropReplies: true},
-			"too slow":      {delay: 1},
+		for name, how := range map[string]locktest.Disturbance{
+			"reset":         {Reset: true},
+			"requests lost": {DropRequests: true},
+			"replies lost":  {DropReplies: true},
+			"too slow":      {Delay: 1},
 		} {
 			t.Run(variant+"/"+name, func(t *testing.T) {
 				before := goleak.IgnoreCurrent()
@@ -117,7 +117,7 @@ func (n network) nothingLeft(t *testing.T) {
 }
 
 func TestNetworkFailsDuringAcquire(t *testing.T) {
-	eachNetwork(t, func(t *testing.T, n network, how disturbance) {
+	eachNetwork(t, func(t *testing.T, n network, how locktest.Disturbance) {
 		locker := n.near(t, Options{TTL: time.Minute}) // too long for a key to end by itself
 		n.disturb(how)
 		bounded(t, "acquire", func() {
@@ -125,7 +125,7 @@ func TestNetworkFailsDuringAcquire(t *testing.T) {
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
 		n.nothingLeft(t)
-		n.disturb(disturbance{})
+		n.disturb(locktest.Disturbance{})
 		var lease lock.Lease
 		eventually(t, "granted again", func() bool {
 			var err error
@@ -138,7 +138,7 @@ func TestNetworkFailsDuringAcquire(t *testing.T) {
 }
 
 func TestNetworkFailsDuringExtend(t *testing.T) {
-	eachNetwork(t, func(t *testing.T, n network, how disturbance) {
+	eachNetwork(t, func(t *testing.T, n network, how locktest.Disturbance) {
 		const ttl = 1600 * time.Millisecond
 		options := Options{TTL: ttl, Drift: ttl / 4, ReleaseTimeout: 500 * time.Millisecond}
 		lease := acquire(t, n.near(t, options))
@@ -155,12 +155,12 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 }
 
 func TestNetworkFailsForAMomentDuringExtend(t *testing.T) {
-	eachNetwork(t, func(t *testing.T, n network, how disturbance) {
+	eachNetwork(t, func(t *testing.T, n network, how locktest.Disturbance) {
 		const ttl = 1800 * time.Millisecond
 		lease := acquire(t, n.near(t, Options{TTL: ttl}))
 		n.disturb(how)
 		time.Sleep(ttl/3 + 200*time.Millisecond) // an extension has failed
-		n.disturb(disturbance{})
+		n.disturb(locktest.Disturbance{})
 		select {
 		case <-lease.Lost():
 			t.Error("lost")
@@ -172,7 +172,7 @@ func TestNetworkFailsForAMomentDuringExtend(t *testing.T) {
 }
 
 func TestNetworkFailsDuringRelease(t *testing.T) {
-	eachNetwork(t, func(t *testing.T, n network, how disturbance) {
+	eachNetwork(t, func(t *testing.T, n network, how locktest.Disturbance) {
 		const ttl = 2400 * time.Millisecond
 		lease := acquire(t, n.near(t, Options{TTL: ttl, ReleaseTimeout: 700 * time.Millisecond}))
 		n.disturb(how)

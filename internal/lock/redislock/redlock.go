@@ -100,10 +100,13 @@ func (r *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		return nil, fmt.Errorf("redislock: acquire %q: %w", key, err)
 	}
 
-	l := &redlockLease{ballot: b, term: newTerm(until, turn.Leave), key: key, turn: turn, watched: make(chan struct{})}
+	l := &redlockLease{ballot: b, Term: lock.NewTerm(until, turn.Leave), key: key, turn: turn, watched: make(chan struct{})}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
-	go l.keep(watching)
+	go func() {
+		defer close(l.watched)
+		l.Keep(watching, r.options.validity(), l.prolong)
+	}()
 	return l, nil
 }
 
@@ -119,9 +122,9 @@ func (r *Redlock) Close() error {
 func (r *Redlock) win(ctx context.Context, key string, deadline time.Time) (*ballot, time.Time, error) {
 	for failures, refused := 0, 0; ; {
 		b := r.newBallot(key)
-		until := time.Now().Add(r.options.TTL - r.options.Drift) // of this attempt: it is asked from now on
+		until := time.Now().Add(r.options.validity()) // of this attempt: it is asked from now on
 		votes := b.poll(ctx, b.grant())
-		over := contextError(ctx)
+		over := lock.ContextError(ctx)
 		late := !time.Now().Before(until)
 		if over == nil && votes.yes >= r.quorum() && !late {
 			return b, until, nil
@@ -140,7 +143,7 @@ func (r *Redlock) win(ctx context.Context, key string, deadline time.Time) (*bal
 			}
 			failures++
 			if failures == attempts || left <= 0 {
-				return nil, until, unavailable(votes.err)
+				return nil, until, lock.Unavailable(votes.err)
 			}
 		case left <= 0 || refused+1 == r.options.Tries:
 			return nil, until, lock.ErrNotAcquired
@@ -161,11 +164,11 @@ func (r *Redlock) tooMany(n int) bool { return len(r.nodes)-n < r.quorum() }
 
 type redlockLease struct {
 	*ballot
-	*term
+	*lock.Term
 	key     string
 	turn    *lock.Turn
 	stop    context.CancelFunc
-	watched chan struct{} // closed when keep has ended
+	watched chan struct{} // closed when extending has ended
 
 	once sync.Once
 	err  error
@@ -180,7 +183,7 @@ func (l *redlockLease) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		l.stop()
 		<-l.watched
-		l.expiry.Stop()
+		l.Stop()
 		if err := l.end(ctx); err != nil {
 			l.err = fmt.Errorf("redislock: release %q: %w", l.key, err)
 		}
@@ -190,7 +193,7 @@ func (l *redlockLease) Release(ctx context.Context) error {
 }
 
 func (l *redlockLease) end(ctx context.Context) error {
-	lost := l.isLost()
+	lost := l.IsLost()
 	votes := l.poll(context.WithoutCancel(ctx), l.remove())
 	switch {
 	case lost:
@@ -198,42 +201,26 @@ func (l *redlockLease) end(ctx context.Context) error {
 	case votes.yes >= l.quorum():
 		return nil
 	case l.tooMany(votes.failed):
-		return unavailable(votes.err)
+		return lock.Unavailable(votes.err)
 	default:
-		l.lose()
+		l.Lose()
 		return lock.ErrLost
 	}
 }
 
-// keep extends the lease every third of its TTL until it is stopped or lost; see
-// watchedLease.keep.
-func (l *redlockLease) keep(ctx context.Context) {
-	defer close(l.watched)
-	ttl := l.options.TTL
-	retry := min(max(ttl/30, 2*time.Millisecond), time.Second)
-	next := time.NewTimer(ttl / 3)
-	defer next.Stop()
-	for {
-		select {
-		case <-next.C:
-		case <-l.lost:
-			return
-		case <-ctx.Done():
-			return
-		}
-		until := time.Now().Add(ttl - l.options.Drift)
-		votes := l.poll(ctx, l.extend())
-		switch {
-		case votes.yes >= l.quorum():
-			l.prolong(until)
-			next.Reset(ttl / 3)
-		case l.tooMany(votes.no):
-			l.lose()
-			return
-		default:
-			next.Reset(between(retry/2, retry))
-		}
+// prolong extends the lease once, on as many nodes as a quorum takes.
+func (l *redlockLease) prolong(ctx context.Context) (time.Duration, error) {
+	votes := l.poll(ctx, l.extend())
+	switch {
+	case votes.yes >= l.quorum():
+		return l.options.validity(), nil
+	case l.tooMany(votes.no):
+		return 0, lock.ErrLost
+	default:
+		return 0, errNoQuorum
 	}
 }
+
+var errNoQuorum = errors.New("no quorum has answered")
 
 var errNodeSilent = errors.New("a node did not answer in time")

@@ -268,7 +268,7 @@ func restartedNodeJoins(t *testing.T, five nodes) {
 		eventually(t, "the node has the token again", holds(i))
 		time.Sleep(ttl / 2) // an extension that counts it
 	}
-	if lease.(*redlockLease).isLost() {
+	if lease.(*redlockLease).IsLost() {
 		t.Fatal("lost")
 	}
 	release(t, lease)
@@ -335,7 +335,7 @@ func jumpedClocks(t *testing.T, five nodes) {
 		five.direct(t, i).PExpire(t.Context(), lockKey, time.Millisecond)
 	}
 	second := acquire(t, five.redlock(t, RedlockOptions{}))
-	if lease.(*redlockLease).isLost() {
+	if lease.(*redlockLease).IsLost() {
 		t.Error("the lesson has gone: the first holder knew at once")
 	}
 	<-lease.Lost()
@@ -454,7 +454,7 @@ func TestRedlockCountsItsLeaseFromTheWrongInstant(t *testing.T) {
 	l := lease.(*redlockLease)
 	l.stop()
 	<-l.watched
-	until := l.until
+	until := l.Until()
 	if earliest := begin.Add(400*time.Millisecond + ttl - drift); until.Before(earliest) {
 		t.Errorf("the lease ends %v too early: counted from an earlier attempt", earliest.Sub(until))
 	}
@@ -499,7 +499,7 @@ func TestRedlockIsHandedOutWhenItsTimeIsOver(t *testing.T) {
 	}
 	locker := buildRedlock(t, clients, RedlockOptions{Options: Options{TTL: ttl, Drift: ttl / 4}, NodeTimeout: ttl / 2})
 	lease := acquire(t, locker)
-	if l := lease.(*redlockLease); l.isLost() {
+	if l := lease.(*redlockLease); l.IsLost() {
 		t.Error("handed out when it was over already")
 	}
 	_ = lease.Release(t.Context())

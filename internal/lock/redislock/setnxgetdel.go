@@ -56,7 +56,7 @@ func (s *SetNXGetDel) getThenDelete(ctx context.Context, lockKey, token string) 
 	case errors.Is(err, redis.Nil), err == nil && holder != token:
 		return lock.ErrLost
 	case err != nil:
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	return s.delete(ctx, lockKey)
 }

@@ -3,14 +3,11 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"flashsale/internal/lock"
 )
 
 const (
@@ -84,7 +81,7 @@ func (s *store) speak(dialect func(tokens) protocol) {
 }
 
 // validity is for how long after it was asked for a lease can be relied on.
-func (s *store) validity() time.Duration { return s.TTL - s.Drift }
+func (o Options) validity() time.Duration { return o.TTL - o.Drift }
 
 // release sends remove until it is answered, in a bounded number of
 // attempts and a bounded time that don't depend on ctx being alive. deleted
@@ -118,15 +115,6 @@ func mayHaveRun(err error) bool {
 	}
 	op, network := errors.AsType[*net.OpError](err)
 	return !network || op.Op != "dial"
-}
-
-// unavailable is ErrUnavailable with its cause. A driver's timeout is a context
-// error too; the caller's context is fine, so that isn't passed on.
-func unavailable(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: %v", lock.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%w: %w", lock.ErrUnavailable, err)
 }
 
 // pause waits for d or, if that comes first, to be woken; false when ctx is done.

@@ -17,9 +17,9 @@ import (
 
 func TestDriversTimeoutLooksLikeTheCallers(t *testing.T) {
 	for _, cause := range []error{context.DeadlineExceeded, context.Canceled, io.EOF} {
-		locktest.Is(t, unavailable(fmt.Errorf("dial: %w", cause)), lock.ErrUnavailable)
+		locktest.Is(t, lock.Unavailable(fmt.Errorf("dial: %w", cause)), lock.ErrUnavailable)
 	}
-	if err := unavailable(io.EOF); !errors.Is(err, io.EOF) {
+	if err := lock.Unavailable(io.EOF); !errors.Is(err, io.EOF) {
 		t.Errorf("%v hides its cause", err)
 	}
 }
@@ -50,10 +50,10 @@ type due struct{ context.Context }
 func (due) Deadline() (time.Time, bool) { return time.Now().Add(-time.Nanosecond), true }
 
 func TestContextsDeadlineLooksLikeAnUnavailableStore(t *testing.T) {
-	if err := contextError(due{context.Background()}); err != context.DeadlineExceeded {
+	if err := lock.ContextError(due{context.Background()}); err != context.DeadlineExceeded {
 		t.Errorf("got %v", err)
 	}
-	if err := contextError(t.Context()); err != nil {
+	if err := lock.ContextError(t.Context()); err != nil {
 		t.Errorf("got %v", err)
 	}
 }

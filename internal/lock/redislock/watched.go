@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"flashsale/internal/lock"
 )
 
 // watchedLease is a lease that is extended for as long as it is held.
@@ -22,7 +24,10 @@ func watch(ctx context.Context, l *lease, after func()) *watchedLease {
 	w := &watchedLease{lease: l, watched: make(chan struct{}), after: after}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop = stop
-	go w.keep(watching)
+	go func() {
+		defer close(w.watched)
+		w.Keep(watching, w.validity(), w.prolong)
+	}()
 	return w
 }
 
@@ -38,33 +43,11 @@ func (l *watchedLease) Release(ctx context.Context) error {
 	return l.err
 }
 
-// keep extends the lease every third of its TTL until it is stopped or lost.
-// An error isn't a loss: the next attempt may succeed, and expiry, counted from
-// before the last successful one was sent, says when it is too late for that.
-func (l *watchedLease) keep(ctx context.Context) {
-	defer close(l.watched)
-	retry := min(max(l.TTL/30, 2*time.Millisecond), time.Second)
-	next := time.NewTimer(l.TTL / 3)
-	defer next.Stop()
-	for {
-		select {
-		case <-next.C:
-		case <-l.lost:
-			return
-		case <-ctx.Done():
-			return
-		}
-		sent := time.Now()
-		ours, err := l.extend(ctx, l.lockKey, l.token)
-		switch {
-		case err != nil:
-			next.Reset(between(retry/2, retry))
-		case !ours:
-			l.lose()
-			return
-		default:
-			l.prolong(sent.Add(l.validity()))
-			next.Reset(l.TTL / 3)
-		}
+// prolong extends the lease once.
+func (l *watchedLease) prolong(ctx context.Context) (time.Duration, error) {
+	ours, err := l.extend(ctx, l.lockKey, l.token)
+	if err == nil && !ours {
+		err = lock.ErrLost
 	}
+	return l.validity(), err
 }

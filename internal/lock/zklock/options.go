@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -36,23 +35,15 @@ type Options struct {
 // MinTTL is the shortest TTL that can be asked for.
 const MinTTL = 200 * time.Millisecond
 
-const (
-	defaultTTL     = 30 * time.Second
-	maxTTL         = time.Hour
-	defaultTimeout = 2 * time.Second
-	defaultRoot    = "/flashsale/lock"
-)
+const defaultRoot = "/flashsale/lock"
+
+func (o Options) timing() lock.Timing {
+	return lock.Timing{TTL: o.TTL, Wait: o.Wait, Drift: o.Drift, Timeout: o.Timeout}
+}
 
 func (o Options) withDefaults() Options {
-	or := func(value *time.Duration, otherwise time.Duration) {
-		if *value == 0 {
-			*value = otherwise
-		}
-	}
-	or(&o.TTL, defaultTTL)
-	or(&o.Wait, lock.DefaultWait)
-	or(&o.Drift, o.TTL/100+2*time.Millisecond)
-	or(&o.Timeout, defaultTimeout)
+	t := o.timing().WithDefaults(1)
+	o.TTL, o.Wait, o.Drift, o.Timeout = t.TTL, t.Wait, t.Drift, t.Timeout
 	if o.Root == "" {
 		o.Root = defaultRoot
 	}
@@ -60,18 +51,8 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	invalid := func(name string, value any, allowed string) error {
-		return fmt.Errorf("zklock: option %s is %v, allowed: %s", name, value, allowed)
+	if !strings.HasPrefix(o.Root, "/") || strings.HasSuffix(o.Root, "/") {
+		return lock.InvalidOption(packageName, "Root", o.Root, "a path like "+defaultRoot)
 	}
-	switch {
-	case o.TTL < MinTTL || o.TTL > maxTTL:
-		return invalid("TTL", o.TTL, fmt.Sprintf("%v to %v", MinTTL, maxTTL))
-	case o.Drift < 0 || o.Drift > o.TTL/4:
-		return invalid("Drift", o.Drift, fmt.Sprintf("0s to a quarter of TTL, %v", o.TTL/4))
-	case o.Timeout < 0:
-		return invalid("Timeout", o.Timeout, "more than 0s")
-	case !strings.HasPrefix(o.Root, "/") || strings.HasSuffix(o.Root, "/"):
-		return invalid("Root", o.Root, "a path like "+defaultRoot)
-	}
-	return nil
+	return o.timing().Validate(packageName, MinTTL)
 }

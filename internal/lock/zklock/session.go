@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"flashsale/internal/lock"
 )
 
 // session is a connection to ZooKeeper, and for how long the server lets its
@@ -168,23 +165,3 @@ func (g *greeted) Read(p []byte) (int, error) {
 type silence struct{}
 
 func (silence) Printf(string, ...any) {}
-
-// unavailable is ErrUnavailable with its cause. A timeout may be a context error
-// too; the caller's context is fine, so that isn't passed on.
-func unavailable(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: %v", lock.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%w: %w", lock.ErrUnavailable, err)
-}
-
-// over is the context's error in place of what failed because of it.
-func over(ctx context.Context, err error) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}

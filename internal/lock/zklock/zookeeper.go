@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,6 +42,8 @@ func Dial(addrs []string, options Options) (*Lock, error) {
 	return &Lock{session: session, Options: options}, nil
 }
 
+const packageName = "zklock"
+
 var _ lock.Locker = (*Lock)(nil)
 
 // Acquire waits for its turn in this process, then in ZooKeeper.
@@ -57,11 +60,11 @@ func (l *Lock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	if err != nil {
 		l.giveUp(ctx, parent, token, err)
 		turn.Leave()
-		return nil, fmt.Errorf("zklock: acquire %q: %w", key, over(ctx, unavailable(err)))
+		return nil, fmt.Errorf("zklock: acquire %q: %w", key, cmp.Or(lock.ContextError(ctx), lock.Unavailable(err)))
 	}
 	lease := newLease(ctx, l, key, parent, node, sent, turn)
 	if err := lease.line(ctx, deadline); err != nil {
-		err = over(ctx, err)
+		err = cmp.Or(lock.ContextError(ctx), err)
 		_ = lease.Release(ctx) // gives up the place in the line
 		return nil, fmt.Errorf("zklock: acquire %q: %w", key, err)
 	}
@@ -124,9 +127,9 @@ func (l *lease) line(ctx context.Context, deadline time.Time) error {
 		ahead, err := l.ahead(ctx)
 		switch {
 		case err != nil:
-			return unavailable(err)
-		case l.isLost():
-			return unavailable(errEnded)
+			return lock.Unavailable(err)
+		case l.IsLost():
+			return lock.Unavailable(errEnded)
 		case ahead == "":
 			return nil
 		case !time.Now().Before(deadline):
@@ -144,10 +147,10 @@ var errEnded = errors.New("the session ended while it waited")
 func (l *lease) identify(ctx context.Context) error {
 	stat, err := l.look(ctx)
 	if err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	if stat == nil {
-		return unavailable(errEnded)
+		return lock.Unavailable(errEnded)
 	}
 	l.fence = stat.Czxid
 	return nil
@@ -201,7 +204,7 @@ func (l *lease) awaitEnd(ctx context.Context, node string, deadline time.Time) e
 		return events, err
 	})
 	if err != nil {
-		return unavailable(err)
+		return lock.Unavailable(err)
 	}
 	if events == nil {
 		return nil
@@ -210,7 +213,7 @@ func (l *lease) awaitEnd(ctx context.Context, node string, deadline time.Time) e
 	defer timer.Stop()
 	select {
 	case <-events: // gone, or the watch is: both are looked into
-	case <-l.lost:
+	case <-l.Lost():
 	case <-timer.C:
 	case <-ctx.Done():
 	}

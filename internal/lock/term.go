@@ -1,0 +1,88 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Term is how long a lease in a store lasts, by the holder's clock. Unless its
+// end is moved it comes by itself, a little before the store lets the lock go.
+type Term struct {
+	until  time.Time
+	expiry *time.Timer
+	lost   chan struct{}
+	lose   func() // closes lost, once
+}
+
+// NewTerm starts the clock. onLoss is called when the end has come before Stop;
+// it may be nil.
+func NewTerm(until time.Time, onLoss func()) *Term {
+	t := &Term{until: until, lost: make(chan struct{})}
+	t.lose = sync.OnceFunc(func() {
+		close(t.lost)
+		if onLoss != nil {
+			onLoss()
+		}
+	})
+	t.expiry = time.AfterFunc(time.Until(until), t.lose)
+	return t
+}
+
+// Lost is closed when the end has come.
+func (t *Term) Lost() <-chan struct{} { return t.lost }
+
+// IsLost says whether the end has come.
+func (t *Term) IsLost() bool {
+	select {
+	case <-t.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// Lose is the end, ahead of time: the store says so.
+func (t *Term) Lose() { t.lose() }
+
+// Stop stops the clock, since the lease is being released.
+func (t *Term) Stop() { t.expiry.Stop() }
+
+// Until is the end. It is not for calls while Keep runs.
+func (t *Term) Until() time.Time { return t.until }
+
+// Keep moves the end on, three times in each length, until ctx is done or the
+// lease is lost. extend says for how long after it was asked the store keeps
+// the lease, or that it is no more: ErrLost. Any other error isn't a loss: the
+// next attempt may succeed, and the clock, which counts from before the last
+// successful one was sent, says when it is too late for that.
+func (t *Term) Keep(ctx context.Context, length time.Duration, extend func(context.Context) (time.Duration, error)) {
+	next := time.NewTimer(length / 3)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-t.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+		sent := time.Now()
+		longer, err := extend(ctx)
+		switch {
+		case err == nil:
+			length = longer
+			t.until = sent.Add(length)
+			t.expiry.Reset(time.Until(t.until))
+			next.Reset(length / 3)
+		case errors.Is(err, ErrLost):
+			t.lose()
+			return
+		default:
+			retry := min(max(length/30, 2*time.Millisecond), time.Second)
+			next.Reset(retry/2 + rand.N(retry/2))
+		}
+	}
+}
