@@ -50,6 +50,10 @@ type Config struct {
 	// RedisTimeout bounds each exchange with Redis; 0: 1.5 s. As above.
 	RedisTimeout time.Duration
 
+	// Uncombined gives each purchase an acquisition and a deduction of its own,
+	// for measuring what combining them gains.
+	Uncombined bool
+
 	Prefix string // installation: names the Redis keys and the Kafka topics
 
 	ShutdownTimeout time.Duration // for requests in progress, and then the relay, at the end

@@ -36,7 +36,7 @@ var variants = []variant{
 	{name: "etcd", needs: needsEtcd, locker: newEtcd},
 	{name: "zookeeper", needs: needsZooKeeper, locker: newZooKeeper},
 	{name: "mysql-row", needs: needsMySQL, locker: newMySQLRow},
-	{name: "atomic", counter: func(b backends) stock.Counter { return b.store.Atomic() }},
+	{name: "atomic", combine: true, counter: func(b backends) stock.Counter { return b.store.Atomic() }},
 	{name: "striped", locker: newWatchdog, inside: func(b backends, l lock.Locker) stock.Counter { return b.store.Striped(l) }},
 	{name: "mysql-optimistic", counter: func(b backends) stock.Counter { return b.ledger.Optimistic() }},
 	{name: "mysql-conditional", counter: func(b backends) stock.Counter { return b.ledger.Conditional() }},
@@ -48,7 +48,7 @@ type variant struct {
 	locker  func(backends) (lock.Locker, error)       // nil: no lock
 	counter func(backends) stock.Counter              // nil: the guarded one
 	inside  func(backends, lock.Locker) stock.Counter // the counter takes the lock by itself
-	combine bool                                      // purchases that wait share an acquisition
+	combine bool                                      // purchases that wait share a deduction, and the lock if any
 }
 
 func newWatchdog(b backends) (lock.Locker, error) { return redislock.NewWatchdog(b.redis, b.locks) }
@@ -106,7 +106,7 @@ func build(b backends, locks *metrics.Locks) (map[string]stock.Variant, []io.Clo
 		if !v.needs.metBy(b.config) {
 			continue
 		}
-		variant := stock.Variant{Counter: b.store.Guarded(), Combine: v.combine}
+		variant := stock.Variant{Counter: b.store.Guarded(), Combine: v.combine && !b.config.Uncombined}
 		if v.counter != nil {
 			variant.Counter = v.counter(b)
 		}

@@ -59,6 +59,8 @@ type hook struct {
 	lose  atomic.Bool                      // scripts that deduct run, but their answers are lost
 	fail  func(script *redis.Script) error // called in the place of the server, which answers when it returns nil
 	after func(script *redis.Script)       // called when a script has run, before its answer is passed on
+
+	answer func(script *redis.Script) error // called likewise, its error is what arrives in the answer's place
 }
 
 func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -83,6 +85,12 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		lost := h.lose.Load() && deducting(script)
 		if err == nil && h.after != nil {
 			h.after(script)
+		}
+		if err == nil && h.answer != nil {
+			if err := h.answer(script); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
 		}
 		if err == nil && lost {
 			cmd.SetErr(io.EOF)

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -24,7 +25,7 @@ type CombiningOptions struct {
 	// Batch is how many purchases one acquisition serves at most; 0 = 256.
 	Batch int
 
-	// Wait is how long a purchase waits for being served; 0 = lock.DefaultWait.
+	// Wait is how long a purchase waits until it is sent; 0 = lock.DefaultWait.
 	// It should be what the Locker was told.
 	Wait time.Duration
 }
@@ -34,6 +35,10 @@ type CombiningOptions struct {
 // batch, in the order in which they came (flat combining: Hendler, Incze,
 // Shavit, Tzafrir, SPAA 2010). The lock's round trips are paid once for all of
 // them, so the more come at once, the less each costs.
+//
+// A variant without a lock is combined too, and then without any waiting on
+// purpose: who comes alone is sent alone, at once; who comes while a batch is
+// under way goes with the next, together with whoever else has come by then.
 //
 // Each purchase keeps what is its own: its idempotency key, its verdict, its
 // context. A client that hangs up takes itself out of the batch and changes
@@ -61,6 +66,8 @@ func NewCombining(direct *Direct, options CombiningOptions) *Combining {
 }
 
 var _ Seller = (*Combining)(nil)
+
+var errNotSent = errors.New("those before were not answered in time")
 
 // line is the purchases of a sale that wait. Its goroutine serves them batch by
 // batch and ends when nobody is left.
@@ -93,14 +100,18 @@ func (c *Combining) Purchase(ctx context.Context, request Request) (Receipt, err
 	if err != nil {
 		return o.receipt, err
 	}
-	if !o.variant.Combine || o.variant.Locker == nil {
+	locked := o.variant.Locker != nil
+	// Without a lock nobody's work has to wait for another's.
+	if !o.variant.Combine || !locked && o.sale.Work.Max > 0 {
 		return c.direct.fulfil(ctx, o)
 	}
-	o.receipt.Locked = true
+	o.receipt.Locked = locked
 	t := &ticket{order: o, asked: c.direct.now(), done: make(chan struct{})}
 	l := c.join(t)
 	gone := func(is, because error) (Receipt, error) {
-		o.receipt.LockWait = c.direct.now().Sub(t.asked)
+		if locked {
+			o.receipt.LockWait = c.direct.now().Sub(t.asked)
+		}
 		return o.receipt, fmt.Errorf("%w: %w", is, because)
 	}
 
@@ -111,8 +122,12 @@ func (c *Combining) Purchase(ctx context.Context, request Request) (Receipt, err
 		case <-t.done:
 			return t.receipt, t.err
 		case <-patience.C:
-			if c.leave(l, t, waiting) {
+			switch {
+			case !c.leave(l, t, waiting):
+			case locked:
 				return gone(ErrBusy, lock.ErrNotAcquired)
+			default: // the counter is slow to answer those before
+				return gone(ErrUnavailable, errNotSent)
 			}
 		case <-ctx.Done():
 			if c.leave(l, t, taken) {
@@ -136,7 +151,11 @@ func (c *Combining) join(t *ticket) *line {
 	if l == nil {
 		l = &line{}
 		c.lines[t.sale.ID] = l
-		go c.serve(t.sale.ID, l)
+		if t.variant.Locker == nil {
+			go c.serveUnlocked(t.sale.ID, l)
+		} else {
+			go c.serve(t.sale.ID, l)
+		}
 	}
 	l.waiting = append(l.waiting, t)
 	return l
@@ -176,6 +195,43 @@ func (c *Combining) serve(saleID string, l *line) {
 		c.round(ctx, l, first, askedFor)
 		cancel()
 	}
+}
+
+// serveUnlocked is serve for a counter that needs no lock. A batch that has been
+// sent goes on whoever hangs up; the counter bounds how long it takes.
+func (c *Combining) serveUnlocked(saleID string, l *line) {
+	for {
+		batch := c.sendAll(saleID, l)
+		if len(batch) == 0 {
+			return
+		}
+		results, err := deductAll(context.Background(), batch[0].variant.Counter, 0, batch)
+		for i, t := range batch {
+			var result Result
+			if err == nil {
+				result = results[i]
+			}
+			t.answer(0, 0, result, err)
+		}
+	}
+}
+
+// sendAll takes a batch out of the line, past the point of no return, or ends
+// the line when nobody is there.
+func (c *Combining) sendAll(saleID string, l *line) (batch []*ticket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(l.waiting), c.batch)
+	if n == 0 {
+		delete(c.lines, saleID)
+		return nil
+	}
+	batch = slices.Clone(l.waiting[:n])
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	for _, t := range batch {
+		t.place = sent
+	}
+	return batch
 }
 
 // ask begins a round: it returns the first in line and those for whom the lock

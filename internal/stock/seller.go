@@ -25,7 +25,7 @@ type Seller interface {
 type Variant struct {
 	Locker  lock.Locker // nil: the counter needs none
 	Counter Counter
-	Combine bool // let purchases that wait share an acquisition, where the Seller can; see NewCombining
+	Combine bool // let purchases that wait share a deduction, and its lock if there is one, where the Seller can; see NewCombining
 }
 
 // DirectOptions configures NewDirect. Sales and Variants are needed.
