@@ -79,12 +79,17 @@ func (o demoOptions) check() ([]string, error) {
 	if err := bench.CheckClosed(closedUsers, o.duration); err != nil {
 		return nil, usage("--duration: %w", err)
 	}
+	return parseVariants(o.variants)
+}
+
+// parseVariants reads --variants.
+func parseVariants(text string) ([]string, error) {
 	known := app.Variants()
-	if o.variants == "all" {
+	if text == "all" {
 		return known, nil
 	}
 	var variants []string
-	for name := range strings.SplitSeq(o.variants, ",") {
+	for name := range strings.SplitSeq(text, ",") {
 		switch {
 		case !slices.Contains(known, name):
 			return nil, usage("--variants: unknown variant %q: allowed are %s, or all", name, strings.Join(known, ", "))

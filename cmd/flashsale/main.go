@@ -20,7 +20,7 @@ func main() {
 // run is the program without its process: results go to stdout, what is said on
 // the way to stderr.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
-	p := &program{getenv: getenv, stdout: stdout, stderr: stderr}
+	p := &program{args: args, getenv: getenv, stdout: stdout, stderr: stderr}
 	root := p.root()
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

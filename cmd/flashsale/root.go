@@ -10,6 +10,7 @@ import (
 
 // program is what every command needs of its surroundings.
 type program struct {
+	args           []string // for the report that says how it was made
 	getenv         func(string) string
 	stdout, stderr io.Writer
 }
@@ -29,7 +30,7 @@ func (p *program) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.demoCommand(), p.upCommand(), p.preloadCommand(), p.auditCommand(), p.migrateCommand(), p.doctorCommand())
+	root.AddCommand(p.demoCommand(), p.upCommand(), p.benchCommand(), p.preloadCommand(), p.auditCommand(), p.migrateCommand(), p.doctorCommand())
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil

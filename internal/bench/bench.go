@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"flashsale/internal/stock"
 )
 
 // Options say where to measure. Zero values are defaults.
@@ -17,6 +19,7 @@ type Options struct {
 	Timeout    time.Duration // of one request; default 15 s
 	Patience   time.Duration // how long a user repeats after 423; default 10 s
 	AuditWait  time.Duration // how long the audit may wait for the sale to settle, 60 s at most; default 30 s
+	CloseSales bool          // after the audit: for an API that goes on without us
 
 	// Progress is called about ten times a second while a measurement runs,
 	// and when its phase changes, never by two goroutines at once; nil: nobody
@@ -49,23 +52,35 @@ type Race struct {
 	SaleID  string // of a sale that does not exist yet
 	Users   int    // more than Stock
 	Stock   int64
+	Work    Work
 }
 
-// Closed says how to load a sale that can't sell out.
+// Closed says how to load a sale with users who buy again once answered.
 type Closed struct {
 	Variant  string
 	SaleID   string // of a sale that does not exist yet
 	Users    int
 	Duration time.Duration
+	Stock    int64 // 0: more than can be sold
+	Work     Work
 }
+
+// Work is time that the API spends in the critical section on purpose, drawn
+// from Min to Max, in whole milliseconds.
+type Work struct{ Min, Max time.Duration }
 
 // Bench measures one API. Close it to give its connections back.
 type Bench struct {
 	options Options
 }
 
-// MaxUsers bounds what one process can play: each user is a connection.
-const MaxUsers = 20_000
+// MaxUsers bounds what one process can play: each user is a connection. The
+// others are what a sale may have.
+const (
+	MaxUsers = 20_000
+	MaxStock = stock.MaxStock
+	MaxWork  = stock.MaxWork
+)
 
 // New checks the options; it does not talk to the API.
 func New(options Options) (*Bench, error) {
@@ -84,14 +99,14 @@ func New(options Options) (*Bench, error) {
 }
 
 // CheckRace refuses a race that can't show anything.
-func CheckRace(users int, stock int64) error {
+func CheckRace(users int, units int64) error {
 	switch {
 	case users < 1 || users > MaxUsers:
 		return fmt.Errorf("bench: %d users: allowed is 1 to %d", users, MaxUsers)
-	case stock < 1:
-		return fmt.Errorf("bench: stock %d: allowed is 1 or more", stock)
-	case int64(users) <= stock:
-		return fmt.Errorf("bench: %d users for %d units is no race: nothing can be oversold unless users are more than stock", users, stock)
+	case units < 1:
+		return fmt.Errorf("bench: stock %d: allowed is 1 or more", units)
+	case int64(users) <= units:
+		return fmt.Errorf("bench: %d users for %d units is no race: nothing can be oversold unless users are more than stock", users, units)
 	}
 	return nil
 }
@@ -115,8 +130,10 @@ func (b *Bench) Race(ctx context.Context, race Race) (Row, error) {
 		return Row{}, err
 	}
 	row := Row{Variant: race.Variant, Model: ModelRace, Users: race.Users, Stock: race.Stock}
-	err := b.measure(ctx, &row, race.SaleID, func(ctx context.Context, u *user) {
-		u.purchase(ctx, u.name, b.options.Patience)
+	err := b.measure(ctx, &row, race.SaleID, race.Work, race.Users, func(ctx context.Context, m *measurement) error {
+		return b.crowd(ctx, m, race.Users, func(ctx context.Context, u *user) {
+			u.purchase(ctx, u.name, b.options.Patience, time.Now())
+		})
 	})
 	row.Unsold = max(0, min(race.Stock, int64(race.Users))-row.Accepted)
 	return row, err
@@ -127,15 +144,17 @@ func (b *Bench) Closed(ctx context.Context, closed Closed) (Row, error) {
 	if err := CheckClosed(closed.Users, closed.Duration); err != nil {
 		return Row{}, err
 	}
-	row := Row{Variant: closed.Variant, Model: ModelClosed, Users: closed.Users, Stock: endless(closed.Duration)}
-	err := b.measure(ctx, &row, closed.SaleID, func(ctx context.Context, u *user) {
-		for n := 0; ; n++ {
-			left := closed.Duration - time.Since(u.start)
-			if left <= 0 || ctx.Err() != nil {
-				return
+	row := Row{Variant: closed.Variant, Model: ModelClosed, Users: closed.Users, Stock: cmp.Or(closed.Stock, endless(closed.Duration))}
+	err := b.measure(ctx, &row, closed.SaleID, closed.Work, closed.Users, func(ctx context.Context, m *measurement) error {
+		return b.crowd(ctx, m, closed.Users, func(ctx context.Context, u *user) {
+			for n := 0; ; n++ {
+				left := closed.Duration - time.Since(u.start)
+				if left <= 0 || ctx.Err() != nil {
+					return
+				}
+				u.purchase(ctx, fmt.Sprintf("%s-%d", u.name, n), min(left, b.options.Patience), time.Now())
 			}
-			u.purchase(ctx, fmt.Sprintf("%s-%d", u.name, n), min(left, b.options.Patience))
-		}
+		})
 	})
 	return row, err
 }

@@ -53,13 +53,26 @@ func (c *client) patient(longer time.Duration) *client {
 
 // newSale is the body of POST /v1/sales.
 type newSale struct {
-	ID           string `json:"id"`
-	ItemID       string `json:"item_id"`
-	Title        string `json:"title"`
-	PriceCents   int64  `json:"price_cents"`
-	Stock        int64  `json:"stock"`
-	Variant      string `json:"variant"`
-	PerUserLimit int64  `json:"per_user_limit"`
+	ID           string  `json:"id"`
+	ItemID       string  `json:"item_id"`
+	Title        string  `json:"title"`
+	PriceCents   int64   `json:"price_cents"`
+	Stock        int64   `json:"stock"`
+	Variant      string  `json:"variant"`
+	PerUserLimit int64   `json:"per_user_limit"`
+	Work         *workMs `json:"work_ms,omitempty"`
+}
+
+type workMs struct {
+	Min int64 `json:"min"`
+	Max int64 `json:"max"`
+}
+
+func (w Work) body() *workMs {
+	if w == (Work{}) {
+		return nil
+	}
+	return &workMs{Min: w.Min.Milliseconds(), Max: w.Max.Milliseconds()}
 }
 
 func (c *client) createSale(ctx context.Context, sale newSale) error {
@@ -68,6 +81,10 @@ func (c *client) createSale(ctx context.Context, sale newSale) error {
 		return err
 	}
 	return c.call(ctx, http.MethodPost, "/v1/sales", body, http.StatusCreated, nil)
+}
+
+func (c *client) closeSale(ctx context.Context, saleID string) error {
+	return c.call(ctx, http.MethodPost, salePath(saleID)+"/close", nil, http.StatusOK, nil)
 }
 
 // audit waits up to wait for the sale to settle and compares every purchase.
@@ -131,8 +148,7 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, wan
 		return fmt.Errorf("bench: %s %s: %w", method, path, err)
 	}
 	if response.StatusCode != want {
-		return fmt.Errorf("bench: %s %s: status %d instead of %d: %s",
-			method, path, response.StatusCode, want, bytes.TrimSpace(text[:min(len(text), 500)]))
+		return &refusal{method: method, path: path, status: response.StatusCode, want: want, body: text}
 	}
 	if out == nil {
 		return nil
@@ -155,4 +171,31 @@ func reason(err error) string {
 		return e.Op + ": " + e.Err.Error()
 	}
 	return err.Error()
+}
+
+// refusal is an answer that was not wanted.
+type refusal struct {
+	method, path string
+	status, want int
+	body         []byte
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("bench: %s %s: status %d instead of %d: %s",
+		r.method, r.path, r.status, r.want, bytes.TrimSpace(r.body[:min(len(r.body), 500)]))
+}
+
+// lacking is what a refused sale's variant needs and the API hasn't got, as in
+// "needs etcd"; empty when it was refused for another reason.
+func (r *refusal) lacking() string {
+	var problem struct {
+		Errors []struct{ Field, Reason string }
+	}
+	if r.status != http.StatusUnprocessableEntity || json.Unmarshal(r.body, &problem) != nil || len(problem.Errors) != 1 {
+		return ""
+	}
+	if e := problem.Errors[0]; e.Field == "variant" {
+		return strings.TrimPrefix(e.Reason, "is not offered here: it ")
+	}
+	return ""
 }

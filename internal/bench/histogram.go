@@ -25,12 +25,27 @@ func (h *histogram) record(d time.Duration) {
 	ns := max(0, int64(d))
 	h.counts[bucket(uint64(ns))].Add(1)
 	h.total.Add(1)
-	for {
-		seen := h.max.Load()
-		if ns <= seen || h.max.CompareAndSwap(seen, ns) {
-			return
+	atLeast(&h.max, ns)
+}
+
+// add counts what other has counted. It is not atomic as a whole.
+func (h *histogram) add(other *histogram) {
+	for i := range other.counts {
+		if n := other.counts[i].Load(); n > 0 {
+			h.counts[i].Add(n)
 		}
 	}
+	h.total.Add(other.total.Load())
+	atLeast(&h.max, other.max.Load())
+}
+
+// p99 is in milliseconds, nil when nothing was recorded.
+func (h *histogram) p99() *float64 {
+	if h.empty() {
+		return nil
+	}
+	p := ms(h.quantile(0.99))
+	return &p
 }
 
 // quantile is the nearest-rank quantile, 0 < q <= 1; zero when nothing was

@@ -16,50 +16,69 @@ import (
 type measurement struct {
 	client *client
 	saleID string
+	row    *Row
+	start  time.Time // the common start; cpu is what the process had used by then
+	cpu    cpuTime
 
-	accepted, soldOut, busy, failed atomic.Int64
-	last                            atomic.Int64 // nanoseconds from the start to the last answer
+	accepted, soldOut, busy, failed, gaveUp atomic.Int64
+	arrivals, dropped                       atomic.Int64 // open model
 
-	latency, lockWait, lockHold histogram
-	failures                    failures
+	// Nanoseconds from the start to the last answer, the last accepted and the
+	// first sold out, the latter plus one so that zero is none.
+	last, lastAccepted, firstSoldOut atomic.Int64
+
+	acceptedLatency, soldOutLatency histogram
+	lockWait, lockHold              histogram
+	lag                             histogram // open model: how late the generator was
+	failures                        failures
 }
+
+// begin is the instant from which everything counts.
+func (m *measurement) begin() { m.cpu, m.start = readCPU(), time.Now() }
 
 // user is one buyer, a goroutine with a connection.
 type user struct {
 	*measurement
 	name   string
-	start  time.Time
 	random *rand.Rand
 }
 
-// measure makes the sale, lets every user act from the same instant on, and
-// completes the row with what was counted and what the audit says.
-func (b *Bench) measure(ctx context.Context, row *Row, saleID string, act func(context.Context, *user)) error {
-	m := &measurement{client: newClient(b.options.URL, b.options.AdminToken, row.Users, b.options.Timeout), saleID: saleID}
+// measure makes the sale, puts load on it, and completes the row with what was
+// counted and what the audit says.
+func (b *Bench) measure(ctx context.Context, row *Row, saleID string, work Work, connections int, load func(context.Context, *measurement) error) error {
+	m := &measurement{client: newClient(b.options.URL, b.options.AdminToken, connections, b.options.Timeout), saleID: saleID, row: row}
 	defer m.client.close()
 
-	b.progress(row, PhaseSetup, m, 0)
+	b.progress(PhaseSetup, m, 0)
 	err := m.client.createSale(ctx, newSale{
 		ID: saleID, ItemID: saleID, Title: fmt.Sprintf("%s measurement of %s", row.Model, row.Variant),
-		PriceCents: 100, Stock: row.Stock, Variant: row.Variant, PerUserLimit: 1,
+		PriceCents: 100, Stock: row.Stock, Variant: row.Variant, PerUserLimit: 1, Work: work.body(),
 	})
 	if err != nil {
 		return err
 	}
-
-	took, err := b.run(ctx, row, m, act)
-	if err != nil {
+	if b.options.CloseSales {
+		defer b.closeSale(ctx, m)
+	}
+	if err := b.run(ctx, m, load); err != nil {
 		return err
 	}
-	m.into(row, took)
 
-	b.progress(row, PhaseAudit, m, took)
+	b.progress(PhaseAudit, m, time.Duration(m.last.Load()))
 	report, err := m.client.patient(b.options.AuditWait).audit(ctx, saleID, b.options.AuditWait)
 	if err != nil {
 		return err
 	}
 	judge(row, report)
 	return nil
+}
+
+// closeSale leaves nothing on sale behind, also when the measurement was given
+// up. That it can't is no reason to throw the figures away.
+func (b *Bench) closeSale(ctx context.Context, m *measurement) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = m.client.closeSale(ctx, m.saleID)
 }
 
 // judge completes the row with what the audit says.
@@ -77,16 +96,39 @@ func judge(row *Row, a stock.Audit) {
 	row.Deep = a.Deep
 }
 
-// run starts the users and waits for the last of them.
-func (b *Bench) run(ctx context.Context, row *Row, m *measurement, act func(context.Context, *user)) (time.Duration, error) {
+// run puts the load on, reports progress meanwhile, and counts.
+func (b *Bench) run(ctx context.Context, m *measurement, load func(context.Context, *measurement) error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- load(ctx, m) }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	b.progress(PhaseRun, m, 0)
+	for begun := time.Now(); ; {
+		select {
+		case err := <-ended:
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if err == nil {
+				m.into(m.row)
+			}
+			return err
+		case <-tick.C:
+			b.progress(PhaseRun, m, time.Since(begun))
+		}
+	}
+}
+
+// crowd starts users at one instant, each on a connection of its own, and waits
+// for the last of them.
+func (b *Bench) crowd(ctx context.Context, m *measurement, users int, act func(context.Context, *user)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
 	var ready, done sync.WaitGroup
-	var start time.Time
-	begin := make(chan struct{}) // closing it publishes start
-	ready.Add(row.Users)
-	for i := range row.Users {
+	begin := make(chan struct{}) // closing it publishes m.start
+	ready.Add(users)
+	for i := range users {
 		done.Go(func() {
 			err := m.client.warm(ctx, m.saleID)
 			if err != nil {
@@ -97,56 +139,41 @@ func (b *Bench) run(ctx context.Context, row *Row, m *measurement, act func(cont
 			if err != nil || ctx.Err() != nil {
 				return
 			}
-			act(ctx, &user{
-				measurement: m,
-				name:        "u" + strconv.FormatUint(b.options.Seed, 36) + "-" + strconv.Itoa(i),
-				start:       start,
-				random:      rand.New(rand.NewPCG(b.options.Seed, uint64(i))),
-			})
+			act(ctx, b.user(m, i))
 		})
 	}
 	ready.Wait()
-	start = time.Now()
+	m.begin()
 	close(begin)
-
-	finished := make(chan struct{})
-	go func() { done.Wait(); close(finished) }()
-	b.watch(row, m, start, finished)
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	return time.Duration(m.last.Load()), nil
+	done.Wait()
+	return context.Cause(ctx)
 }
 
-// watch reports progress until the run is finished.
-func (b *Bench) watch(row *Row, m *measurement, start time.Time, finished <-chan struct{}) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		b.progress(row, PhaseRun, m, time.Since(start))
-		select {
-		case <-finished:
-			return
-		case <-tick.C:
-		}
+// user is the i-th of a measurement, the same for the same seed.
+func (b *Bench) user(m *measurement, i int) *user {
+	return &user{
+		measurement: m,
+		name:        "u" + strconv.FormatUint(b.options.Seed, 36) + "-" + strconv.Itoa(i),
+		random:      rand.New(rand.NewPCG(b.options.Seed, uint64(i))),
 	}
 }
 
-func (b *Bench) progress(row *Row, phase Phase, m *measurement, elapsed time.Duration) {
+func (b *Bench) progress(phase Phase, m *measurement, elapsed time.Duration) {
 	if b.options.Progress == nil {
 		return
 	}
 	b.options.Progress(Progress{
-		Variant: row.Variant, Model: row.Model, Phase: phase, Elapsed: elapsed,
+		Variant: m.row.Variant, Model: m.row.Model, Phase: phase, Elapsed: elapsed,
 		Attempts: m.attempts(), Accepted: m.accepted.Load(),
 	})
 }
 
 // purchase repeats one purchase until it is answered or patience, which began
-// with its first request, is over. A failed request is not repeated, since it
-// is a fault to be counted, but it is paused after: an API that is gone must not
-// be hammered.
-func (u *user) purchase(ctx context.Context, userID string, patience time.Duration) {
+// with its first request, is over. Its latency counts from since on: in the open
+// model that is when the buyer was due, not when the generator got round to it.
+// A failed request is not repeated, since it is a fault to be counted, but it is
+// paused after: an API that is gone must not be hammered.
+func (u *user) purchase(ctx context.Context, userID string, patience time.Duration, since time.Time) {
 	begun := time.Now()
 	for {
 		a := u.client.buy(ctx, u.saleID, userID)
@@ -155,15 +182,22 @@ func (u *user) purchase(ctx context.Context, userID string, patience time.Durati
 		}
 		u.count(a)
 		switch a.outcome {
-		case accepted, soldOut:
-			u.latency.record(time.Since(begun))
+		case accepted:
+			u.acceptedLatency.record(time.Since(since))
+			return
+		case soldOut:
+			u.soldOutLatency.record(time.Since(since))
 			return
 		case failed:
 			u.pause(ctx)
 			return
 		}
 		u.pause(ctx)
-		if ctx.Err() != nil || time.Since(begun) >= patience {
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begun) >= patience {
+			u.gaveUp.Add(1)
 			return
 		}
 	}
@@ -185,12 +219,7 @@ func rand20ms(random *rand.Rand) time.Duration {
 
 func (u *user) count(a answer) {
 	now := int64(time.Since(u.start))
-	for {
-		last := u.last.Load()
-		if now <= last || u.last.CompareAndSwap(last, now) {
-			break
-		}
-	}
+	atLeast(&u.last, now)
 	if a.asked {
 		u.lockWait.record(a.wait)
 	}
@@ -200,8 +229,10 @@ func (u *user) count(a answer) {
 	switch a.outcome {
 	case accepted:
 		u.accepted.Add(1)
+		atLeast(&u.lastAccepted, now)
 	case soldOut:
 		u.soldOut.Add(1)
+		u.firstSoldOut.CompareAndSwap(0, now+1)
 	case busy:
 		u.busy.Add(1)
 	default:
@@ -210,27 +241,37 @@ func (u *user) count(a answer) {
 	}
 }
 
+// atLeast raises a to n.
+func atLeast(a *atomic.Int64, n int64) {
+	for {
+		seen := a.Load()
+		if n <= seen || a.CompareAndSwap(seen, n) {
+			return
+		}
+	}
+}
+
 func (m *measurement) attempts() int64 {
 	return m.accepted.Load() + m.soldOut.Load() + m.busy.Load() + m.failed.Load()
 }
 
-// into completes the row with what the users saw in the time that it took.
-func (m *measurement) into(row *Row, took time.Duration) {
+// into completes the row with what the users saw until the last answer.
+func (m *measurement) into(row *Row) {
+	took := time.Duration(m.last.Load())
 	row.Accepted, row.SoldOut = m.accepted.Load(), m.soldOut.Load()
 	row.Busy, row.Failed = m.busy.Load(), m.failed.Load()
 	row.Attempts = m.attempts()
 	row.Failures = m.failures.list()
 	row.AcceptedPerS = perSecond(row.Accepted, took)
 	row.AttemptsPerS = perSecond(row.Attempts, took)
-	row.P50Ms = ms(m.latency.quantile(0.50))
-	row.P95Ms = ms(m.latency.quantile(0.95))
-	row.P99Ms = ms(m.latency.quantile(0.99))
-	if !m.lockWait.empty() {
-		wait := ms(m.lockWait.quantile(0.99))
-		row.LockWaitP99Ms = &wait
-	}
-	if !m.lockHold.empty() {
-		hold := ms(m.lockHold.quantile(0.99))
-		row.LockHoldP99Ms = &hold
-	}
+
+	answered := new(histogram)
+	answered.add(&m.acceptedLatency)
+	answered.add(&m.soldOutLatency)
+	row.P50Ms = ms(answered.quantile(0.50))
+	row.P95Ms = ms(answered.quantile(0.95))
+	row.P99Ms = ms(answered.quantile(0.99))
+	row.LockWaitP99Ms = m.lockWait.p99()
+	row.LockHoldP99Ms = m.lockHold.p99()
+	row.Detail = m.detail(took)
 }

@@ -12,7 +12,8 @@ type Model string
 
 const (
 	ModelRace   Model = "race"   // users > stock, one purchase a user, a common start
-	ModelClosed Model = "closed" // each user buys again once answered, the stock can't sell out
+	ModelClosed Model = "closed" // each user buys again once answered, most often from a stock that can't sell out
+	ModelOpen   Model = "open"   // buyers arrive at a rate, whether or not the ones before them have been answered
 )
 
 // Row is one measurement of one variant. Its JSON keys are a contract.
@@ -69,6 +70,8 @@ type Row struct {
 	AuditAccepted int64             `json:"-"`
 	Deep          *stock.Comparison `json:"-"`
 	Failures      []string          `json:"-"`
+
+	Detail Detail `json:"-"` // for reports; see Sample
 }
 
 // SkippedRow says why a variant isn't measured here.
