@@ -250,7 +250,7 @@ func (m measurement) make(ctx context.Context, plan bench.Plan) (report *bench.R
 	}
 	report = &bench.Report{
 		MeasuredAt: time.Now().UTC().Truncate(time.Second), Command: commandLine(m.args), Parameters: b.ParametersOf(plan),
-		Environment: bench.Here(ctx), InProcess: t.inProcess, URL: t.url, Servers: t.servers,
+		Environment: bench.Here(ctx), InProcess: t.inProcess, URL: t.url, Servers: t.servers, Remark: t.remark,
 	}
 	samples, err := b.Run(ctx, plan, bench.Stage{
 		SaleID: t.saleID, Lacking: t.lacking, Broken: app.Broken, Cause: t.cause,

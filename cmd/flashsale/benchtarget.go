@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -59,6 +58,7 @@ type target struct {
 	url, token string
 	inProcess  bool
 	servers    map[string]bench.Server // nil: unknown
+	remark     string                  // on the servers
 	lacking    map[string]string
 	saleID     func(name string) string
 	cause      func(error) error
@@ -82,7 +82,7 @@ func (o targetOptions) open(ctx context.Context, p *program, s *screen) (*target
 	}
 	stack.describe(s)
 	t := &target{
-		url: stack.url, token: stack.adminToken, inProcess: true, servers: map[string]bench.Server{},
+		url: stack.url, token: stack.adminToken, inProcess: true, servers: map[string]bench.Server{}, remark: stack.remark(),
 		lacking: stack.config.Lacking(), saleID: stack.saleID, cause: stack.cause, closeAfter: stack.closeAfter,
 	}
 	for name, server := range stack.serverResults() {
@@ -91,28 +91,33 @@ func (o targetOptions) open(ctx context.Context, p *program, s *screen) (*target
 	return t, nil
 }
 
-// commandLine is how the program was called, ready for a shell, without secrets.
+// commandLine is how the program was called, ready for a shell, with dots in
+// place of secrets.
 func commandLine(args []string) string {
 	words := []string{"flashsale"}
 	for i, arg := range args {
-		if i > 0 && args[i-1] == "--admin-token" {
-			arg = "***"
+		switch {
+		case i > 0 && args[i-1] == "--admin-token":
+			arg = "..."
+		case strings.HasPrefix(arg, "--admin-token="):
+			arg = "--admin-token=..."
+		default:
+			arg = dsnPassword.ReplaceAllString(arg, ":...@$1(")
+			arg = urlPassword.ReplaceAllString(arg, ":...@")
 		}
-		if strings.HasPrefix(arg, "--admin-token=") {
-			arg = "--admin-token=***"
-		}
-		words = append(words, quote(passwords.ReplaceAllString(arg, "$1:***@")))
+		words = append(words, quote(arg))
 	}
 	return strings.Join(words, " ")
 }
 
 var (
-	passwords = regexp.MustCompile(`([A-Za-z0-9_.-]*):[^@/ ]+@`)
-	plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+*-]+$`)
+	dsnPassword = regexp.MustCompile(`:.*@(\w+)\(`) // anything up to the last @
+	urlPassword = regexp.MustCompile(`:[^@/,]+@`)
+	plainWord   = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
 )
 
 func quote(word string) string {
-	if plainWord.MatchString(word) && !slices.Contains([]string{"*", ""}, word) {
+	if plainWord.MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -51,7 +51,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		args string
 		want string // in the message
 	}{
-		{"sell", `unknown command "sell": allowed are audit, demo, doctor, help, migrate, preload, up`},
+		{"sell", `unknown command "sell": allowed are audit, bench, demo, doctor, help, migrate, preload, up`},
 		{"demo now", `unexpected argument "now"`},
 		{"demo --speed 3", "unknown flag: --speed"},
 		{"demo --variants setnx,foo", `--variants: unknown variant "foo": allowed are none, `},
@@ -65,6 +65,40 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		{"demo --duration 1ms", "allowed is 10ms to 1h"},
 		{"demo --seed -1", `invalid argument "-1" for "--seed"`},
 		{"demo --redis nowhere", `--redis=`},
+		{"bench now", `unexpected argument "now"`},
+		{"bench --variants foo", `--variants: unknown variant "foo": allowed are none, `},
+		{"bench --model race", `--model: unknown model "race": allowed are closed, open`},
+		{"bench --users 0", "--users, --duration: bench: 0 users: allowed is 1 to 20000"},
+		{"bench --duration 1ms", "allowed is 10ms to 1h"},
+		{"bench --runs 0", "--runs: 0: allowed is 1 to 100"},
+		{"bench --stock -1", "--stock: -1: allowed is 0 to 1000000000"},
+		{"bench --race-users 10 --race-stock 10", "10 users for 10 units is no race"},
+		{"bench --race-users 0 --race-stock 10", "--race-stock: not with --race-users 0"},
+		{"bench --rate 10", "--rate: only with --model open"},
+		{"bench --in-flight 10", "--in-flight: only with --model open"},
+		{"bench --model open", "--rate is missing"},
+		{"bench --model open --rate 10 --users 3", "--users: only with --model closed"},
+		{"bench --model open --rate 0", "rate 0: allowed is more than 0 to 100000"},
+		{"bench --model open --rate NaN", "rate NaN: allowed is more than 0"},
+		{"bench --model open --rate ten", `invalid argument "ten" for "--rate"`},
+		{"bench --model open --rate 10,10", "--rate: 10 is there twice"},
+		{"bench --model open --rate 10 --arrivals uniform", `arrivals "uniform": allowed are poisson, constant`},
+		{"bench --model open --rate 10 --in-flight 0", "0 in flight: allowed is 1 to 20000"},
+		{"bench --work 20ms-5ms", `--work: "20ms-5ms": allowed is MIN-MAX, such as 50ms-200ms`},
+		{"bench --work 1us-1ms", "--work: "},
+		{"bench --work 5-x", "--work: "},
+		{"bench --work 1s-11s", "from 0ms to 10s"},
+		{"bench --url localhost:8080", `--url: "localhost:8080" is no address: allowed is http://host:port`},
+		{"bench --url=", `--url: "" is no address`},
+		{"bench --url http://h:1", "--admin-token (or FLASHSALE_ADMIN_TOKEN) is missing"},
+		{"bench --admin-token x", "--admin-token: only with --url"},
+		{"FLASHSALE_ADMIN_TOKEN=x bench --url http://h:1 --redis h:2", "--redis: not with --url"},
+		{"FLASHSALE_ADMIN_TOKEN=x bench article --url http://h:1 --listen h:2", "--listen: not with --url"},
+		{"bench --redis nowhere", `--redis=`},
+		{"bench --out /dev/null", `--out: "/dev/null" is no folder`},
+		{"bench article --runs 101", "--runs: 101: allowed is 1 to 100"},
+		{"bench article --duration 1ns", "--duration: bench: duration 1ns: allowed is 10ms to 1h"},
+		{"bench article two", `unexpected argument "two"`},
 		{"demo --redis redis://h:1", `want host:port`},
 		{"demo --kafka a:1,b", "--kafka="},
 		{"demo --mysql root@tcp(h:1)/", "--mysql="},
@@ -99,9 +133,9 @@ func TestWrongCallsAreExplained(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{nil, {"--help"}, {"help", "demo"}, {"demo", "--help"}} {
+	for _, args := range [][]string{nil, {"--help"}, {"help", "demo"}, {"demo", "--help"}, {"bench", "--help"}, {"bench", "article", "--help"}} {
 		s := call(t.Context(), args...)
-		if s.err != nil || !strings.Contains(s.stdout.String(), "demo") || s.stderr.String() != "" {
+		if s.err != nil || !strings.Contains(s.stdout.String(), "Usage:") || s.stderr.String() != "" {
 			t.Errorf("%v: %v\n%s%s", args, s.err, s.stdout.String(), s.stderr.String())
 		}
 	}

@@ -50,10 +50,18 @@ func (s *stack) label() string {
 		return ""
 	}
 	label := "\nFigures of stand-ins for " + strings.Join(names, ", ") + ": compare variants with each other, not with real servers."
-	if !s.redis.Real() {
-		label += fmt.Sprintf("\nOn the stand-in for Redis who waits for a lock polls every %v to %v, or nobody else would get a turn: setnx feels it most.", standInPollMin, standInPollMax)
+	if remark := s.remark(); remark != "" {
+		label += "\n" + remark
 	}
 	return label
+}
+
+// remark is what else there is to say about figures of the stand-in for Redis.
+func (s *stack) remark() string {
+	if s.redis.Real() {
+		return ""
+	}
+	return fmt.Sprintf("On the stand-in for Redis who waits for a lock polls every %v to %v, or nobody else would get a turn: setnx feels it most.", standInPollMin, standInPollMax)
 }
 
 func (s *stack) serverResults() map[string]serverResult {

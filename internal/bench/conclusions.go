@@ -14,12 +14,11 @@ func (r *Report) Conclusions() []string {
 	}
 	loads := Loads(r.Summaries)
 	for _, load := range loads {
-		if line := sayFastest(load, r.under(load)); line != "" {
+		if load.Model() == ModelOpen {
+			lines = append(lines, sayKeptUp(load, r.under(load))...)
+		} else if line := sayFastest(load, r.under(load)); line != "" {
 			lines = append(lines, line)
 		}
-	}
-	for _, load := range loads {
-		lines = append(lines, sayOverload(load, r.under(load))...)
 	}
 	return append(lines, r.saySaturated()...)
 }
@@ -83,18 +82,29 @@ func sayFastest(load Load, summaries []Summary) string {
 	return text + "."
 }
 
-// sayOverload names those that could not keep up with the rate.
-func sayOverload(load Load, summaries []Summary) (lines []string) {
-	if load.Model() != ModelOpen {
-		return nil
-	}
+// sayKeptUp says who sold at the rate at which buyers came. That is no question
+// of who is fastest: nobody sells more than is asked for.
+func sayKeptUp(load Load, summaries []Summary) (lines []string) {
+	const nearly = 0.95 // a Poisson schedule and the last answers have some play
+	var kept []string
 	for _, s := range summaries {
-		switch {
-		case s.Skipped != nil:
-		case s.Dropped.Max > 0 || s.GaveUp.Max > 0:
-			lines = append(lines, fmt.Sprintf("%s did not keep up with %s: %s buyers were dropped and %s gave up, who are in no percentile; its latencies are those of the others.",
-				s.Variant, load, s.dropped(), s.GaveUp.text(whole)))
+		if s.Skipped != nil {
+			continue
 		}
+		lost := s.Dropped.Max > 0 || s.GaveUp.Max > 0
+		behind := s.AcceptedPerS.Median < nearly*load.Rate && s.SoldOutPerS == nil
+		switch {
+		case lost:
+			lines = append(lines, fmt.Sprintf("%s did not keep up with %s: %s a second, %s buyers were dropped and %s gave up, who are in no percentile; its latencies are those of the others.",
+				s.Variant, load, s.AcceptedPerS.text(whole), s.dropped(), s.GaveUp.text(whole)))
+		case behind:
+			lines = append(lines, fmt.Sprintf("%s fell behind %s: it sold %s a second, and was still answering after the last buyer had come.", s.Variant, load, s.AcceptedPerS.text(whole)))
+		default:
+			kept = append(kept, fmt.Sprintf("%s (P99 %s ms)", s.Variant, s.AcceptedLatency.P99.text(fixed)))
+		}
+	}
+	if len(kept) > 0 {
+		lines = append([]string{fmt.Sprintf("At %s kept up: %s.", load, strings.Join(kept, ", "))}, lines...)
 	}
 	return lines
 }

@@ -17,8 +17,10 @@ type fakeAPI struct {
 	mu       sync.Mutex
 	sales    map[string]newSale
 	accepted map[string]int64
-	seen     []purchase // every purchase request, in order of arrival
-	audits   []string   // raw queries
+	seen     []purchase        // every purchase request, in order of arrival
+	audits   []string          // raw queries
+	closed   []string          // sales
+	refuse   map[string]string // variant -> body of the 422 that its sales get
 
 	purchase func(api *fakeAPI, w http.ResponseWriter, p purchase) bool // true: it answered
 	audit    func(sale newSale, accepted int64) map[string]any
@@ -32,6 +34,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	mux.HandleFunc("POST /v1/sales", api.create)
 	mux.HandleFunc("GET /v1/sales/{id}", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /v1/sales/{id}/audit", api.report)
+	mux.HandleFunc("POST /v1/sales/{id}/close", api.end)
 	mux.HandleFunc("POST /v1/sales/{id}/purchases", api.buy)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -51,6 +54,10 @@ func (api *fakeAPI) create(w http.ResponseWriter, r *http.Request) {
 	}
 	api.mu.Lock()
 	defer api.mu.Unlock()
+	if body, ok := api.refuse[sale.Variant]; ok {
+		http.Error(w, body, http.StatusUnprocessableEntity)
+		return
+	}
 	api.sales[sale.ID] = sale
 	w.WriteHeader(http.StatusCreated)
 }
@@ -77,6 +84,14 @@ func (api *fakeAPI) buy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answerWith(w, http.StatusConflict, "sold_out")
+}
+
+func (api *fakeAPI) end(_ http.ResponseWriter, r *http.Request) {
+	api.mu.Lock()
+	defer api.mu.Unlock()
+	if r.Header.Get("Authorization") == "Bearer secret" {
+		api.closed = append(api.closed, r.PathValue("id"))
+	}
 }
 
 func (api *fakeAPI) report(w http.ResponseWriter, r *http.Request) {

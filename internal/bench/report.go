@@ -23,6 +23,7 @@ type Report struct {
 	InProcess   bool              `json:"in_process"` // the API runs in the generator's own process
 	URL         string            `json:"url"`
 	Servers     map[string]Server `json:"servers"` // null: whoever runs the API knows
+	Remark      string            `json:"remark"`  // on the servers
 
 	Summaries []Summary `json:"summaries"`
 	Samples   []Sample  `json:"samples"`
@@ -156,7 +157,7 @@ func rate(r float64) string {
 func (r *Report) footer() []string {
 	p := r.Parameters
 	lines := r.Environment.lines()
-	lines = append(lines, "Servers: "+r.servers())
+	lines = append(lines, strings.TrimSpace("Servers: "+r.servers()+". "+r.Remark))
 	lines = append(lines, "CPU: "+r.cpuNote())
 	parameters := []string{"variants " + strings.Join(p.Variants, ", "), "model " + string(p.Model)}
 	if p.Model == ModelOpen {
@@ -166,7 +167,7 @@ func (r *Report) footer() []string {
 		}
 		parameters = append(parameters, "rates "+strings.Join(rates, ", ")+"/s", fmt.Sprintf("%s arrivals, seeded, at most %s in flight", p.Arrivals, Thousands(int64(p.InFlight))))
 	} else {
-		parameters = append(parameters, "users "+strings.Trim(fmt.Sprint(p.Users), "[]"))
+		parameters = append(parameters, "users "+strings.Join(strings.Fields(strings.Trim(fmt.Sprint(p.Users), "[]")), ", "))
 	}
 	stock := "more than can be sold"
 	if p.Stock > 0 {
