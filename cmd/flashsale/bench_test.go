@@ -122,12 +122,12 @@ func TestBenchOfARunningAPI(t *testing.T) {
 	url := regexp.MustCompile(`(?m)^api +(http://[^, ]+)`).FindStringSubmatch(up.stdout.String())[1]
 	token := regexp.MustCompile(`Admin token: (\S+)`).FindStringSubmatch(up.stdout.String())[1]
 
-	args := []string{"bench", "--url", url, "--variants", "atomic,mysql-row", "--runs", "1", "--users", "4", "--duration", "100ms", "--race-users", "20", "--race-stock", "5"}
+	args := []string{"bench", "--url", url, "--variants", "atomic,mysql-row", "--runs", "1", "--users", "4", "--duration", "100ms", "--race-users", "20", "--race-stock", "5", "--work", "1ms-2ms"}
 	s := call(t.Context(), append([]string{"FLASHSALE_ADMIN_TOKEN=" + token}, args...)...)
 	if s.err != nil {
 		t.Fatalf("%v\n%s%s", s.err, s.stdout.String(), s.stderr.String())
 	}
-	for _, want := range []string{"skipped: needs MySQL", "generator's own share", "those of the API at " + url, "and stay there, closed"} {
+	for _, want := range []string{"skipped: needs MySQL", "generator's own share", "those of the API at " + url, "and stay there, closed", "work 1-2 ms within"} {
 		if !strings.Contains(s.stdout.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, s.stdout.String())
 		}
@@ -261,7 +261,7 @@ func whole(x float64) string { return strings.ReplaceAll(bench.Thousands(int64(x
 func TestCommandLineHoldsNoSecrets(t *testing.T) {
 	for want, args := range map[string][]string{
 		"flashsale bench --json":                              {"bench", "--json"},
-		"flashsale --admin-token ... --url http://h:1":      {"--admin-token", "s3cret", "--url", "http://h:1"},
+		"flashsale --admin-token ... --url http://h:1":        {"--admin-token", "s3cret", "--url", "http://h:1"},
 		"flashsale --admin-token=...":                         {"--admin-token=s3cret"},
 		"flashsale --mysql 'root:...@tcp(h:1)/db?a=b'":        {"--mysql", "root:s3cret@tcp(h:1)/db?a=b"},
 		`flashsale --out 'it'\''s here'`:                      {"--out", "it's here"},

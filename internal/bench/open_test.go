@@ -36,8 +36,10 @@ func TestScheduleIsFixedBeforehand(t *testing.T) {
 		t.Errorf("%.3f of the gaps are longer than the mean: not Poisson", share)
 	}
 	sequence := schedule(Poisson, rate, d, 7)
-	if !slices.Equal(poisson, slices.Collect(sequence)) || !slices.Equal(poisson, slices.Collect(sequence)) {
-		t.Error("the same seed made another schedule")
+	for range 2 {
+		if !slices.Equal(poisson, slices.Collect(sequence)) {
+			t.Error("the same seed made another schedule")
+		}
 	}
 	if slices.Equal(poisson, slices.Collect(schedule(Poisson, rate, d, 8))) {
 		t.Error("another seed made the same schedule")
