@@ -42,8 +42,8 @@ else
 fi
 
 # -count=1: the scripts lie outside the Go module, so a cached result would not
-# notice that one has changed.
-(cd scriptcheck && GOWORK=off go vet ./... && GOWORK=off go test -count=1 ./...)
+# notice that one has changed. -parallel: the tests wait more than they work.
+(cd scriptcheck && GOWORK=off go vet ./... && GOWORK=off go test -count=1 -parallel 12 ./...)
 verdict 'script runs (scriptcheck, not k6)' $?
 
 echo "loadtest: $((passed + failed + skipped)) checks, $passed passed, $failed failed, $skipped skipped"

@@ -10,10 +10,22 @@ export const PURCHASE_STATUSES = http.expectedStatuses(201, 409, 423);
  * @property {string} baseURL
  * @property {string} token
  *
+ * @typedef {object} SaleTerms
+ * @property {string} id
+ * @property {string} item_id
+ * @property {string} title
+ * @property {number} price_cents
+ * @property {number} stock
+ * @property {string} variant
+ * @property {number} per_user_limit
+ * @property {string} [starts_at]
+ * @property {{min: number, max: number}} [work_ms]
+ *
  * @typedef {object} Answer
  * @property {string} outcome accepted, the API's code, or failed
  * @property {number} status 0 when there was no answer
  * @property {number} ms response time
+ * @property {string | undefined} purchaseID of an accepted one
  * @property {number | undefined} lockWaitMs
  * @property {number | undefined} lockHoldMs
  *
@@ -35,9 +47,20 @@ export const PURCHASE_STATUSES = http.expectedStatuses(201, 409, 423);
  */
 
 /**
+ * The terms of a sale of one item at 1.00, one unit a buyer.
+ * @param {string} id
+ * @param {string} variant
+ * @param {number} stock
+ * @returns {SaleTerms}
+ */
+export function terms(id, variant, stock) {
+  return { id, item_id: id, title: `Load test, ${variant}`, price_cents: 100, stock, variant, per_user_limit: 1 };
+}
+
+/**
  * Creates a sale or throws, so that setup fails with the API's own words.
  * @param {Target} target
- * @param {{id: string, item_id: string, title: string, price_cents: number, stock: number, variant: string, per_user_limit: number}} sale
+ * @param {SaleTerms} sale
  */
 export function createSale(target, sale) {
   const res = http.post(`${target.baseURL}/v1/sales`, JSON.stringify(sale), {
@@ -46,6 +69,7 @@ export function createSale(target, sale) {
     tags: { name: 'create sale' },
   });
   if (res.status !== 201) throw new Error(`sale ${sale.id}: ${describe(res)}`);
+  return sale.id;
 }
 
 /**
@@ -84,6 +108,7 @@ export function purchase(target, saleID, userID, timeoutMs) {
     outcome: outcomeOf(res.status, res.headers['X-Outcome']),
     status: res.status,
     ms: res.timings.duration,
+    purchaseID: res.status === 201 ? (/"purchase_id":"([^"]+)"/.exec(String(res.body)) ?? [])[1] : undefined,
     lockWaitMs: duration(timing, 'lock_wait'),
     lockHoldMs: duration(timing, 'lock_hold'),
   };
@@ -128,6 +153,6 @@ function duration(timing, name) {
 }
 
 /** @param {{status: number, error: string, body: unknown}} res */
-function describe(res) {
+export function describe(res) {
   return res.status === 0 ? `no answer (${res.error})` : `status ${res.status}: ${String(res.body).slice(0, 500)}`;
 }

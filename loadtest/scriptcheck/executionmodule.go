@@ -27,7 +27,7 @@ func (v *vu) moduleExecution() *builtin {
 			"startTime":       inScenario(func(i *iteration) any { return float64(i.started.UnixMicro()) / 1000 }),
 			"iterationInTest": inScenario(func(i *iteration) any { return i.inTest }),
 			"progress": inScenario(func(i *iteration) any {
-				return min(1, time.Since(i.started).Seconds()/time.Duration(i.scenario.MaxDuration).Seconds())
+				return min(1, time.Since(i.started).Seconds()/i.scenario.length().Seconds())
 			}),
 		}),
 		"vu": object(rt, map[string]func() any{

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fakeAPI behaves as the HTTP contract says, and sells as its fields say.
@@ -19,6 +21,7 @@ type fakeAPI struct {
 	brokenSale bool           // purchases are answered 503
 	brokenAuds bool           // audits are answered 503
 	misreport  func(audit map[string]any)
+	slow       time.Duration // what a purchase takes; there is one at a time
 
 	mu       sync.Mutex
 	sales    map[string]*fakeSale
@@ -33,6 +36,7 @@ type fakeSale struct {
 	Stock   int    `json:"stock"`
 	Variant string `json:"variant"`
 	Limit   int64  `json:"per_user_limit"`
+	Work    any    `json:"work_ms"`
 
 	buyers map[string]bool // true: accepted, false: seen
 	sold   int
@@ -66,6 +70,8 @@ func (api *fakeAPI) create(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, http.StatusUnauthorized, "unauthorized", nil)
 	case err != nil || sale.ID == "" || len(sale.ID) > 64 || sale.Stock < 1 || sale.Limit < 1:
 		answerJSON(w, http.StatusUnprocessableEntity, "invalid", nil)
+	case !slices.Contains([]string{"none", "setnx", "watchdog", "atomic"}, sale.Variant):
+		answerJSON(w, http.StatusUnprocessableEntity, "one of none, setnx, watchdog, atomic", nil)
 	case api.sales[sale.ID] != nil:
 		answerJSON(w, http.StatusConflict, "sale_exists", nil)
 	default:
@@ -96,6 +102,7 @@ func (api *fakeAPI) purchase(w http.ResponseWriter, r *http.Request) {
 	}
 	accepted, seen := sale.buyers[body.User]
 	sale.buyers[body.User] = accepted
+	time.Sleep(api.slow)
 	switch {
 	case api.brokenSale:
 		answerJSON(w, http.StatusServiceUnavailable, "unavailable", nil)

@@ -133,7 +133,7 @@ func (v *vu) request(method, url string, body, options sobek.Value) sobek.Value 
 		v.cfg.logf("warning", "request failed: %v", err)
 	}
 	v.count(method, url, answer, p)
-	return v.response(answer)
+	return v.response(method, url, answer)
 }
 
 func (v *vu) bodyText(body sobek.Value) string {
@@ -198,13 +198,15 @@ func (v *vu) count(method, url string, a answer, p params) {
 }
 
 // response is what the script gets: the fields of k6's Response that scriptcheck has.
-func (v *vu) response(a answer) sobek.Value {
+func (v *vu) response(method, url string, a answer) sobek.Value {
 	headers := v.rt.NewObject()
 	for name, values := range a.header {
 		must(headers.Set(name, strings.Join(values, ", ")))
 	}
 	o := v.rt.NewObject()
 	must(o.Set("status", a.status))
+	must(o.Set("url", url))
+	must(o.Set("request", map[string]any{"method": method, "url": url}))
 	must(o.Set("headers", headers))
 	must(o.Set("error", a.errorText))
 	must(o.Set("error_code", 0))

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,6 +50,19 @@ func (v *vu) check(value sobek.Value, sets *sobek.Object, tags map[string]string
 		v.test.registry.addTo("checks", passed, labels)
 	}
 	return all
+}
+
+// open reads a text file, in init code alone. A relative path would be relative
+// to the script; here it is refused.
+func (v *vu) open(path string, mode ...string) string {
+	if v.ready || len(mode) > 0 || !filepath.IsAbs(path) {
+		v.throw("open(%q): scriptcheck reads text, in init code, from absolute paths", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		v.throw("open: %w", err)
+	}
+	return string(text)
 }
 
 func (v *vu) fail(message string) { v.throw("fail: %s", message) }

@@ -134,38 +134,6 @@ func (t *test) phase(ctx context.Context, v *vu, name string, limit duration, la
 	return v.stringify(value)
 }
 
-// scenario is the executor per-vu-iterations: every VU runs so many iterations,
-// none begins after maxDuration, and after gracefulStop none goes on.
-func (t *test) scenario(ctx context.Context, s *scenario, pool chan *vu, data []byte) {
-	select {
-	case <-time.After(time.Duration(s.StartTime)):
-	case <-ctx.Done():
-		return
-	}
-	started := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(s.MaxDuration+s.GracefulStop), errOver)
-	defer cancel()
-
-	borrowed := make([]*vu, s.VUs)
-	for i := range borrowed {
-		borrowed[i] = <-pool // there are enough, peakVUs() sees to that
-	}
-	var next sequence
-	var wg sync.WaitGroup
-	for _, v := range borrowed {
-		wg.Go(func() {
-			defer func() { pool <- v }()
-			for i := range s.Iterations {
-				if ctx.Err() != nil || time.Since(started) > time.Duration(s.MaxDuration) {
-					return
-				}
-				v.iterate(ctx, &iteration{scenario: s, started: started, inTest: next.take(), inScenario: i}, data)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // iterate runs one iteration. What it throws is logged, and the run goes on: a
 // script must not rely on exceptions to fail, here as in k6.
 func (v *vu) iterate(ctx context.Context, at *iteration, data []byte) {

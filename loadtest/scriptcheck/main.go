@@ -81,6 +81,7 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 		cfg.env[name] = value
 		return nil
 	})
+	system := fs.Bool("include-system-env-vars", false, "put the environment into __ENV, as k6 run does by default; -e wins")
 	fs.IntVar(&cfg.maxVUs, "max-vus", 500, "refuse scripts that need more VUs at once")
 	fs.DurationVar(&cfg.maxDuration, "max-duration", 5*time.Minute, "refuse scenarios that may take longer, stop everything after it")
 	fs.BoolVar(&cfg.machineReadable, "new-machine-readable-summary", false, "give handleSummary the data in k6's newer shape")
@@ -95,6 +96,14 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 	}
 	if cfg.maxDuration <= 0 || cfg.maxDuration > maxDuration {
 		return cfg, fmt.Errorf("-max-duration is %v; allowed: above 0, up to %v", cfg.maxDuration, maxDuration)
+	}
+	if *system {
+		for _, pair := range os.Environ() {
+			name, value, _ := strings.Cut(pair, "=")
+			if _, given := cfg.env[name]; !given {
+				cfg.env[name] = value
+			}
+		}
 	}
 	cfg.script = fs.Arg(0)
 	return cfg, nil

@@ -45,6 +45,7 @@ func newRegistry() *registry {
 		"iterations":         {kind: counter},
 		"iteration_duration": {kind: trend, isTime: true},
 		"checks":             {kind: rate},
+		"dropped_iterations": {kind: counter},
 	} {
 		m.name = name
 		r.metrics[name] = &m

@@ -20,34 +20,122 @@ type options struct {
 	SummaryTrendStats []string                     `json:"summaryTrendStats"`
 }
 
-// scenario is one entry of options.scenarios.
+// scenario is one entry of options.scenarios. Which fields it may have depends
+// on its executor.
 type scenario struct {
 	Executor     string            `json:"executor"`
 	Exec         string            `json:"exec"`
-	VUs          int               `json:"vus"`
-	Iterations   int               `json:"iterations"`
 	StartTime    duration          `json:"startTime"`
-	MaxDuration  duration          `json:"maxDuration"`
 	GracefulStop duration          `json:"gracefulStop"`
 	Tags         map[string]string `json:"tags"`
+
+	VUs              int      `json:"vus"`
+	Iterations       int      `json:"iterations"`
+	MaxDuration      duration `json:"maxDuration"`
+	Duration         duration `json:"duration"`
+	StartVUs         int      `json:"startVUs"`
+	Stages           []stage  `json:"stages"`
+	GracefulRampDown duration `json:"gracefulRampDown"`
+	Rate             int      `json:"rate"`
+	StartRate        int      `json:"startRate"`
+	TimeUnit         duration `json:"timeUnit"`
+	PreAllocatedVUs  int      `json:"preAllocatedVUs"`
+	MaxVUs           int      `json:"maxVUs"`
 
 	name string
 }
 
-// UnmarshalJSON fills in k6's defaults first.
+// stage is one of ramping executors: the target is reached at its end, in a straight line.
+type stage struct {
+	Target   int      `json:"target"`
+	Duration duration `json:"duration"`
+}
+
+// UnmarshalJSON fills in k6's defaults first, and refuses fields of other executors.
 func (s *scenario) UnmarshalJSON(data []byte) error {
 	type plain scenario
-	p := plain{Exec: "default", VUs: 1, Iterations: 1, MaxDuration: duration(10 * time.Minute), GracefulStop: duration(30 * time.Second)}
+	p := plain{
+		Exec: "default", VUs: 1, Iterations: 1, StartVUs: 1, MaxDuration: duration(10 * time.Minute),
+		GracefulStop: duration(30 * time.Second), GracefulRampDown: duration(30 * time.Second), TimeUnit: duration(time.Second),
+	}
 	if err := strictly(data, &p); err != nil {
 		return err
 	}
 	*s = scenario(p)
+	known, ok := executors[s.Executor]
+	if !ok {
+		return fmt.Errorf("executor %q is not in scriptcheck (there are %v)", s.Executor, slices.Sorted(maps.Keys(executors)))
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(data, &given); err != nil {
+		return err
+	}
+	for name := range given {
+		if !slices.Contains(commonFields, name) && !slices.Contains(known.fields, name) {
+			return fmt.Errorf("%s has no %q", s.Executor, name)
+		}
+	}
+	for _, name := range known.required {
+		if given[name] == nil {
+			return fmt.Errorf("%s needs %q", s.Executor, name)
+		}
+	}
+	if given["maxVUs"] == nil {
+		s.MaxVUs = s.PreAllocatedVUs
+	}
 	return nil
+}
+
+var commonFields = []string{"executor", "exec", "startTime", "gracefulStop", "tags"}
+
+// length is how long new iterations begin, from the start of the scenario.
+func (s *scenario) length() time.Duration {
+	total := time.Duration(0)
+	switch {
+	case len(s.Stages) > 0:
+		for _, stage := range s.Stages {
+			total += time.Duration(stage.Duration)
+		}
+	case s.Duration > 0:
+		total = time.Duration(s.Duration)
+	default:
+		total = time.Duration(s.MaxDuration)
+	}
+	return total
 }
 
 // end is when the last iteration is stopped at the latest, from the start of the scenarios.
 func (s *scenario) end() time.Duration {
-	return time.Duration(s.StartTime + s.MaxDuration + s.GracefulStop)
+	return time.Duration(s.StartTime) + s.length() + time.Duration(s.GracefulStop)
+}
+
+// peak is how many VUs it needs at once. Where k6 makes more VUs while it runs,
+// up to maxVUs, scriptcheck has all of them from the start.
+func (s *scenario) peak() int {
+	switch s.Executor {
+	case "constant-arrival-rate", "ramping-arrival-rate":
+		return s.MaxVUs
+	case "ramping-vus":
+		most := s.StartVUs
+		for _, stage := range s.Stages {
+			most = max(most, stage.Target)
+		}
+		return most
+	}
+	return s.VUs
+}
+
+// at is the straight line through the stages, from first, at a time since the start.
+func (s *scenario) at(elapsed time.Duration, first int) float64 {
+	from := float64(first)
+	for _, stage := range s.Stages {
+		length := time.Duration(stage.Duration)
+		if elapsed < length {
+			return from + (float64(stage.Target)-from)*float64(elapsed)/float64(length)
+		}
+		elapsed, from = elapsed-length, float64(stage.Target)
+	}
+	return from
 }
 
 // thresholdOption is an expression; the object form without abortOnFail is one too.
@@ -125,14 +213,25 @@ func parseOptions(data []byte, cfg config) (*options, error) {
 
 func (s *scenario) validate(cfg config) error {
 	switch {
-	case s.Executor != "per-vu-iterations":
-		return fmt.Errorf("executor %q is not in scriptcheck (only per-vu-iterations is)", s.Executor)
-	case s.VUs < 1 || s.Iterations < 1:
-		return errors.New("vus and iterations are 1 or more")
-	case s.StartTime < 0 || s.MaxDuration < duration(time.Second) || s.GracefulStop < 0:
-		return errors.New("startTime and gracefulStop are 0 or more, maxDuration 1s or more")
+	case s.StartTime < 0 || s.GracefulStop < 0 || s.GracefulRampDown < 0:
+		return errors.New("startTime, gracefulStop and gracefulRampDown are 0 or more")
+	case s.length() < time.Second:
+		return errors.New("duration and maxDuration are 1s or more")
+	case s.peak() < 1 || s.Iterations < 1 || s.StartVUs < 0:
+		return errors.New("VUs and iterations are 1 or more")
+	case s.Executor == "shared-iterations" && s.Iterations < s.VUs:
+		return errors.New("shared iterations are at least as many as VUs")
+	case s.Executor == "constant-arrival-rate" && s.Rate < 1, s.StartRate < 0, s.TimeUnit <= 0:
+		return errors.New("rate and timeUnit are greater than 0")
+	case s.PreAllocatedVUs > s.MaxVUs:
+		return errors.New("maxVUs is at least preAllocatedVUs")
 	case s.end() > cfg.maxDuration:
 		return fmt.Errorf("may end %v after the start; allowed here: %v", s.end(), cfg.maxDuration)
+	}
+	for _, stage := range s.Stages {
+		if stage.Target < 0 || stage.Duration < 0 {
+			return errors.New("targets and durations of stages are 0 or more")
+		}
 	}
 	return nil
 }
@@ -144,7 +243,7 @@ func (o *options) peakVUs() int {
 		sum := 0
 		for other := range maps.Values(o.Scenarios) {
 			if other.StartTime <= at.StartTime && time.Duration(at.StartTime) < other.end() {
-				sum += other.VUs
+				sum += other.peak()
 			}
 		}
 		peak = max(peak, sum)

@@ -43,6 +43,7 @@ func newVU(id int, cfg config, t *test) (*vu, error) {
 	must(v.rt.Set("__VU", id))
 	must(v.rt.Set("__ITER", 0))
 	must(v.rt.Set("console", v.console()))
+	must(v.rt.Set("open", v.open))
 	l, err := newLoader(cfg.script, map[string]*builtin{
 		"k6":           v.moduleK6(),
 		"k6/http":      v.moduleHTTP(),
