@@ -37,6 +37,7 @@ type fakeSale struct {
 	Variant string `json:"variant"`
 	Limit   int64  `json:"per_user_limit"`
 	Work    any    `json:"work_ms"`
+	Starts  string `json:"starts_at"`
 
 	buyers map[string]bool // true: accepted, false: seen
 	sold   int

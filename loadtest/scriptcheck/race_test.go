@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -229,21 +230,24 @@ func TestRaceScriptThatIsBroken(t *testing.T) {
 	}
 }
 
-// mutated is a copy of a script and its library with one place changed.
+// mutated is a copy of a script and its library with places changed: old, new, old, new ...
 func mutated(t *testing.T, old, new string) string {
 	t.Helper()
 	return mutatedScript(t, "race.js", old, new)
 }
 
-func mutatedScript(t *testing.T, name, old, new string) string {
+func mutatedScript(t *testing.T, name string, oldNew ...string) string {
 	t.Helper()
 	source, err := os.ReadFile("../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(string(source), old, new, 1)
-	if text == string(source) {
-		t.Fatalf("%s has no %q", name, old)
+	text := string(source)
+	for pair := range slices.Chunk(oldNew, 2) {
+		if !strings.Contains(text, pair[0]) {
+			t.Fatalf("%s has no %q", name, pair[0])
+		}
+		text = strings.Replace(text, pair[0], pair[1], 1)
 	}
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "lib"), os.DirFS("../lib")); err != nil {
