@@ -81,7 +81,7 @@ func alter(t *testing.T, v variant) {
 // Sales, scripts and dashboards name variants: none may vanish from the table.
 func TestEveryVariantHasItsName(t *testing.T) {
 	want := []string{
-		"atomic", "etcd", "fair", "function", "mysql-conditional", "mysql-optimistic", "mysql-row", "none", "redlock",
+		"atomic", "etcd", "fair", "function", "local", "mysql-conditional", "mysql-optimistic", "mysql-row", "none", "redlock",
 		"setnx", "setnx-bare", "setnx-expire", "setnx-getdel", "striped", "watchdog", "watchdog-cohort", "watchdog-combining", "zookeeper",
 	}
 	if got := slices.Sorted(slices.Values(Variants())); !slices.Equal(got, want) {

@@ -66,7 +66,7 @@ func oneSale(v *visitor, id, variant string) {
 		t.Errorf("%s: right after it: %s", id, got.text)
 	}
 	fenced := strings.HasPrefix(variant, "watchdog") || slices.Contains([]string{"setnx", "fair", "function", "etcd", "zookeeper", "mysql-row"}, variant)
-	locked := fenced || strings.HasPrefix(variant, "setnx-") || variant == "redlock"
+	locked := fenced || strings.HasPrefix(variant, "setnx-") || variant == "redlock" || variant == "local"
 	if timed := first.header.Get("Server-Timing") != ""; timed != locked || (first.body["fence"] != 0.0) != fenced {
 		t.Errorf("%s: Server-Timing %q, fence %v", id, first.header.Get("Server-Timing"), first.body["fence"])
 	}

@@ -18,6 +18,7 @@ import (
 // guarded counter, or a counter that needs none.
 var variants = []variant{
 	{name: "none"},
+	{name: "local", locker: newLocal},
 	{name: "setnx-bare", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXBare(b.redis, b.locks) }},
 	{name: "setnx-expire", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXExpire(b.redis, b.locks) }},
 	{name: "setnx-getdel", needs: needsConsent, locker: func(b backends) (lock.Locker, error) { return redislock.NewSetNXGetDel(b.redis, b.locks) }},

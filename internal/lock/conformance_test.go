@@ -28,11 +28,15 @@ func TestAdaptiveConforms(t *testing.T) {
 }
 
 func TestLocalConforms(t *testing.T) {
-	locktest.Run(t, locktest.Features{Excludes: true, Fence: true}, func(*testing.T) locktest.Store {
-		return locktest.Store{New: func(_ testing.TB, s locktest.Setting) lock.Locker {
-			return lock.NewLocal(lock.LocalOptions{Wait: s.Wait})
-		}}
-	})
+	for name, noFence := range map[string]bool{"with fences": false, "without": true} {
+		t.Run(name, func(t *testing.T) {
+			locktest.Run(t, locktest.Features{Excludes: true, Fence: !noFence}, func(*testing.T) locktest.Store {
+				return locktest.Store{New: func(_ testing.TB, s locktest.Setting) lock.Locker {
+					return lock.NewLocal(lock.LocalOptions{Wait: s.Wait, NoFence: noFence})
+				}}
+			})
+		})
+	}
 }
 
 func TestCohortConforms(t *testing.T) {

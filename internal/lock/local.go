@@ -19,8 +19,9 @@ const TryOnce time.Duration = -1
 // Still fails when:  there is a second process: neither knows of the other.
 // Fixed by:          a lock on a server that both ask.
 type Local struct {
-	wait  time.Duration
-	queue Queue
+	wait    time.Duration
+	noFence bool
+	queue   Queue
 
 	mu        sync.Mutex
 	lastFence uint64 // of all keys together, so that no key leaves a counter behind
@@ -29,6 +30,10 @@ type Local struct {
 // LocalOptions are the options of NewLocal; the zero value is the default.
 type LocalOptions struct {
 	Wait time.Duration // for the lock; 0 = DefaultWait, negative = TryOnce
+
+	// NoFence makes every fence 0. It is for a value that other processes write
+	// too: they count by themselves, so a store can't compare their fences.
+	NoFence bool
 }
 
 // NewLocal makes a lock that all users of the returned value share.
@@ -37,7 +42,7 @@ func NewLocal(options LocalOptions) *Local {
 	if wait == 0 {
 		wait = DefaultWait
 	}
-	return &Local{wait: wait}
+	return &Local{wait: wait, noFence: options.NoFence}
 }
 
 var _ Locker = (*Local)(nil)
@@ -54,6 +59,9 @@ func (l *Local) Acquire(ctx context.Context, key string) (Lease, error) {
 
 // nextFence follows the clock, so that fences go on growing after a restart.
 func (l *Local) nextFence() uint64 {
+	if l.noFence {
+		return 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastFence = max(l.lastFence+1, uint64(time.Now().UnixMicro()))
