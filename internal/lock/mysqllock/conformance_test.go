@@ -9,6 +9,7 @@ import (
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
 	"flashsale/internal/servers/servertest"
+	"flashsale/migrations"
 )
 
 func TestRowConforms(t *testing.T) {
@@ -26,7 +27,7 @@ func TestRowConforms(t *testing.T) {
 	})
 }
 
-// database is one of the test's own.
+// database is one of the test's own, with the table of locks.
 func database(t testing.TB) (dsn string, admin *sql.DB) {
 	t.Helper()
 	dsn = servertest.SQL(t)
@@ -37,7 +38,15 @@ func database(t testing.TB) (dsn string, admin *sql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	migrate(t, admin)
 	return dsn, admin
+}
+
+func migrate(t testing.TB, admin *sql.DB) {
+	t.Helper()
+	if err := migrations.Up(t.Context(), admin, migrations.MySQL); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func sqlOpen(t testing.TB, dsn string) (*sql.DB, error) {

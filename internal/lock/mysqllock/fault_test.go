@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
 	"flashsale/internal/servers/servertest"
+	"flashsale/migrations"
 )
 
 const patience = 20 * time.Second
@@ -85,10 +87,15 @@ func TestAWaiterThatGaveUpWaitsNoMore(t *testing.T) {
 
 func TestMySQLThatIsAwayIsUnavailable(t *testing.T) {
 	server := servertest.SQLServer(t)
+	admin, err := sqlOpen(t, server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrate(t, admin)
 	r := open(t, server.DSN(), Options{TTL: 3 * time.Second, Timeout: time.Second})
 	lease := acquire(t, r)
 	server.Kill()
-	_, err := open(t, server.DSN(), Options{Timeout: time.Second}).Acquire(t.Context(), "item")
+	_, err = open(t, server.DSN(), Options{Timeout: time.Second}).Acquire(t.Context(), "item")
 	locktest.Is(t, err, lock.ErrUnavailable)
 	select {
 	case <-lease.Lost():
@@ -105,6 +112,27 @@ func TestMySQLThatIsAwayIsUnavailable(t *testing.T) {
 		t.Errorf("fence %d after %d", next.Fence(), lease.Fence())
 	}
 	if err := next.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// Without the table nobody gets a lock, and is told what makes it.
+func TestTheTableIsMissing(t *testing.T) {
+	dsn, admin := database(t)
+	if _, err := admin.ExecContext(t.Context(), "DROP TABLE flashsale_locks"); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, dsn, Options{})
+	_, err := r.Acquire(t.Context(), "item")
+	locktest.Is(t, err, lock.ErrUnavailable)
+	if !strings.Contains(err.Error(), "flashsale migrate") {
+		t.Errorf("got %v", err)
+	}
+	if err := migrations.DownTo(t.Context(), admin, migrations.MySQL, 0); err != nil {
+		t.Fatal(err)
+	}
+	migrate(t, admin)
+	if err := acquire(t, r).Release(t.Context()); err != nil {
 		t.Errorf("release: %v", err)
 	}
 }

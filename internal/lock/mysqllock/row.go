@@ -29,8 +29,8 @@ type Row struct {
 }
 
 // Open makes a Row with connections of its own to the database of a DSN,
-// user:password@tcp(host:port)/database. It connects at the first Acquire, and
-// makes the table when it is missing. Close it when no one holds a
+// user:password@tcp(host:port)/database. It connects at the first Acquire;
+// the table is made by the module's migrations. Close it when no one holds a
 // lease any more.
 func Open(dsn string, options Options) (*Row, error) {
 	options = options.withDefaults()
@@ -192,7 +192,7 @@ func (l *lease) selectRow(ctx context.Context, deadline time.Time) (bool, error)
 	case errors.Is(err, sql.ErrNoRows):
 		return false, nil
 	case is(err, errNoTable):
-		return false, l.createTable(ctx)
+		return false, lock.Unavailable(fmt.Errorf("no table for locks, run `flashsale migrate`: %w", err))
 	default:
 		return false, l.waitError(ctx, waiting, err)
 	}
@@ -216,21 +216,6 @@ func (l *lease) waitError(ctx, waiting context.Context, err error) error {
 func is(err error, numbers ...uint16) bool {
 	reply, answered := errors.AsType[*mysql.MySQLError](err)
 	return answered && slices.Contains(numbers, reply.Number)
-}
-
-const table = `CREATE TABLE IF NOT EXISTS flashsale_locks (
-  name  VARCHAR(160) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  fence BIGINT       NOT NULL,
-  PRIMARY KEY (name)
-) ENGINE = InnoDB`
-
-func (l *lease) createTable(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
-	defer cancel()
-	if _, err := l.conn.ExecContext(ctx, table); err != nil {
-		return lock.Unavailable(err)
-	}
-	return nil
 }
 
 // insertRow makes the row, outside of the transaction, whose gap lock would be
