@@ -32,7 +32,8 @@ Nothing is loaded unless every line is good. A variant is good when the API offe
 it under the same settings: those of FLASHSALE_REDLOCK_ADDRS,
 FLASHSALE_ETCD_ENDPOINTS, FLASHSALE_ZOOKEEPER_ADDRS and
 FLASHSALE_ALLOW_BROKEN_LOCKS. With --from-db the sales are those that stand in
-SQL. Loading again what is loaded changes nothing.
+SQL; one that the API would not offer is named and left out. Loading again what is
+loaded changes nothing.
 
 Exit code 1: a line is wrong, or the sales could not be loaded. 2: the call is
 wrong, or there is no such file, or it can't be read.`,
@@ -43,11 +44,7 @@ wrong, or there is no such file, or it can't be read.`,
 			return arguments("FILE.csv (or --from-db)")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			var variables []string
-			if !fromDB {
-				variables = offer
-			}
-			cfg, err := o.config(p.getenv, variables...)
+			cfg, err := o.config(p.getenv, offer...)
 			if err != nil {
 				return err
 			}
@@ -73,7 +70,7 @@ func readCatalogue(name string, cfg app.Config) ([]stock.Sale, error) {
 		return nil, usageError{err}
 	}
 	defer file.Close()
-	sales, err := catalogue.Parse(file, cfg.Offered(), lacking(cfg))
+	sales, err := catalogue.Parse(file, cfg.Offered(), cfg.Lacking())
 	var unreadable *fs.PathError // a folder, say
 	switch {
 	case errors.As(err, &unreadable):
@@ -82,15 +79,6 @@ func readCatalogue(name string, cfg app.Config) ([]stock.Sale, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return sales, nil
-}
-
-// lacking names consent as it is given here: by the variable, there is no flag.
-func lacking(cfg app.Config) map[string]string {
-	all := cfg.Lacking()
-	for variant, needs := range all {
-		all[variant] = strings.Replace(needs, "--allow-broken-locks", "FLASHSALE_ALLOW_BROKEN_LOCKS=true", 1)
-	}
-	return all
 }
 
 func (p *program) preload(ctx context.Context, cfg app.Config, sales []stock.Sale, fromDB, asJSON bool) error {

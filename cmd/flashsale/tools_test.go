@@ -87,13 +87,13 @@ func TestMigrateSaysWhatItDid(t *testing.T) {
 // What the API wouldn't sell isn't loaded. None of these calls gets to a server.
 func TestPreloadRefusesWhatIsNotOffered(t *testing.T) {
 	file := write(t, "item_id,title,price,stock,per_user_limit,variant,starts_at,ends_at\nlamp,Lamp,1,10,1,setnx-bare,,\nmug,Mug,1,10,1,etcd,,\npen,Pen,1,0,1,atomic,,\n")
-	bare, etcd := `line 2: variant "setnx-bare" is not offered, it needs FLASHSALE_ALLOW_BROKEN_LOCKS=true; allowed: one of none, setnx,`, `line 3: variant "etcd" is not offered, it needs etcd; allowed: one of none, `
+	bare, etcd := `line 2: variant "setnx-bare" is not offered, it needs FLASHSALE_ALLOW_BROKEN_LOCKS=true; allowed: one of none, local, setnx,`, `line 3: variant "etcd" is not offered, it needs etcd; allowed: one of none, `
 	for _, test := range []struct {
 		set   string
 		wants []string
 	}{
 		{"FLASHSALE_PREFIX=fs", []string{bare, etcd, "3 problems"}},
-		{"FLASHSALE_ALLOW_BROKEN_LOCKS=true", []string{etcd, "one of none, setnx-bare,", "2 problems"}},
+		{"FLASHSALE_ALLOW_BROKEN_LOCKS=true", []string{etcd, "one of none, local, setnx-bare,", "2 problems"}},
 		{"FLASHSALE_ETCD_ENDPOINTS=127.0.0.1:1", []string{bare, "2 problems"}},
 	} {
 		s := call(t.Context(), test.set, "preload", file)

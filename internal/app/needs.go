@@ -17,6 +17,6 @@ var (
 	needsZooKeeper = need{"ZooKeeper", func(c Config) bool { return len(c.ZooKeeperAddrs) > 0 }}
 	needsRedlock   = need{"several independent Redis servers", func(c Config) bool { return len(c.RedlockAddrs) > 0 }}
 	needsMySQL     = need{"MySQL", func(c Config) bool { return !strings.HasPrefix(c.MySQLDSN, "sqlite:") }}
-	needsConsent   = need{"--allow-broken-locks", func(c Config) bool { return c.AllowBrokenLocks }}
+	needsConsent   = need{"FLASHSALE_ALLOW_BROKEN_LOCKS=true", func(c Config) bool { return c.AllowBrokenLocks }}
 	needsRealRedis = need{"redis-server", func(c Config) bool { return !c.RedisStandIn }}
 )

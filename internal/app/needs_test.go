@@ -41,7 +41,7 @@ func TestAVariantThatLacksItsServerIsRefusedByName(t *testing.T) {
 	migrate(t, cfg)
 	v, _ := startAPI(t, cfg)
 	got := v.do(422, "POST", "/v1/sales", saleOf("phone", "needy", 10), "Authorization", "Bearer "+testToken)
-	if !strings.Contains(got.text, "it needs etcd") || !strings.Contains(got.text, "one of none, setnx, watchdog") {
+	if !strings.Contains(got.text, "it needs etcd") || !strings.Contains(got.text, "one of none, local, setnx, watchdog") {
 		t.Errorf("got %s", got.text)
 	}
 	if spec := v.do(200, "GET", "/openapi.json", ""); strings.Contains(spec.text, "needy") {
@@ -64,7 +64,7 @@ func TestABrokenLockIsOfferedUnasked(t *testing.T) {
 				continue
 			}
 			got := v.do(422, "POST", "/v1/sales", saleOf("phone", variant, 10), "Authorization", "Bearer "+testToken)
-			if !strings.Contains(got.text, "it needs --allow-broken-locks") {
+			if !strings.Contains(got.text, "it needs FLASHSALE_ALLOW_BROKEN_LOCKS=true") {
 				t.Errorf("got %s", got.text)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"flashsale/internal/stock"
 )
@@ -19,6 +20,9 @@ type Preloaded struct {
 // would sell them again.
 var ErrBegun = errors.New("app: the sale has sold units and is missing in Redis; loading its whole stock would sell them twice" +
 	" (only sales that have not sold can be loaded; rebuilding a begun sale isn't offered yet)")
+
+// ErrNotOffered is a sale whose variant no API with these settings sells.
+var ErrNotOffered = errors.New("app: the sale's variant is not offered here")
 
 // Preload makes sales sellable: in the ledger first, so that nothing is ever
 // sold of a sale that the ledger doesn't know, then in Redis. Every sale is
@@ -77,7 +81,7 @@ func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error)
 			err := i.load(ctx, record, &done)
 			switch {
 			case err == nil:
-			case errors.Is(err, ErrBegun), errors.Is(err, stock.ErrSaleExists):
+			case errors.Is(err, ErrBegun), errors.Is(err, ErrNotOffered), errors.Is(err, stock.ErrSaleExists):
 				wrong = append(wrong, err)
 			default:
 				return done, errors.Join(append(wrong, err)...)
@@ -105,7 +109,7 @@ func (i *Installation) load(ctx context.Context, record stock.SaleRecord, done *
 		done.Closed = append(done.Closed, record.ID)
 		return nil
 	}
-	if err := i.unsold(ctx, record); err != nil {
+	if err := i.sellable(ctx, record); err != nil {
 		return err
 	}
 	if err := i.counter.Preload(ctx, record.Sale); err != nil {
@@ -119,7 +123,7 @@ func (i *Installation) load(ctx context.Context, record stock.SaleRecord, done *
 func (i *Installation) loadable(ctx context.Context, record stock.SaleRecord) error {
 	_, err := i.counter.Snapshot(ctx, record.ID)
 	if errors.Is(err, stock.ErrSaleNotFound) && record.StateAt(i.now(), !record.ClosedAt.IsZero()) != stock.StateClosed {
-		return i.unsold(ctx, record)
+		return i.sellable(ctx, record)
 	}
 	if errors.Is(err, stock.ErrSaleNotFound) {
 		return nil
@@ -127,8 +131,16 @@ func (i *Installation) loadable(ctx context.Context, record stock.SaleRecord) er
 	return err
 }
 
-// unsold makes sure that the ledger has no purchase of a sale.
-func (i *Installation) unsold(ctx context.Context, record stock.SaleRecord) error {
+// sellable makes sure that the API offers a sale's variant, and that the ledger
+// has no purchase of it.
+func (i *Installation) sellable(ctx context.Context, record stock.SaleRecord) error {
+	if !slices.Contains(i.config.Offered(), record.Variant) {
+		why, known := i.config.Lacking()[record.Variant]
+		if !known {
+			why = "is unknown"
+		}
+		return fmt.Errorf("%s: %w: %s %s", record.ID, ErrNotOffered, record.Variant, why)
+	}
 	totals, err := i.ledger.Totals(ctx, record.ID)
 	if err != nil {
 		return err

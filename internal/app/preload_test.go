@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +117,30 @@ func TestPreloadFromLedger(t *testing.T) {
 	}
 	if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}); !errors.Is(err, ErrBegun) {
 		t.Errorf("from a catalogue: %v", err)
+	}
+}
+
+// The ledger may have sales of a time with other settings, or other programs.
+func TestPreloadFromLedgerNamesWhatIsNotOffered(t *testing.T) {
+	i, ctx := open(t), t.Context()
+	for id, variant := range map[string]string{"bare": "setnx-bare", "tree": "zookeeper", "odd": "no-such-lock", "good": "atomic"} {
+		sale := offer(id)
+		sale.Variant = variant
+		if err := i.ledger.InsertSale(ctx, sale); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := i.PreloadFromLedger(ctx)
+	if !errors.Is(err, ErrNotOffered) || !slices.Equal(done.Loaded, []string{"good"}) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	for _, want := range []string{"bare: ", "setnx-bare needs FLASHSALE_ALLOW_BROKEN_LOCKS=true", "tree: ", "zookeeper needs ZooKeeper", "odd: ", "no-such-lock is unknown"} {
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := i.counter.Snapshot(ctx, "tree"); !errors.Is(err, stock.ErrSaleNotFound) {
+		t.Errorf("loaded all the same: %v", err)
 	}
 }
 
