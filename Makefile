@@ -8,7 +8,7 @@ TIMEOUT     := 20m
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast check loadtest-check peerbench-check deps build demo up bench bench-locks migrate vuln fmt clean $(TESTRUN)
+.PHONY: help test test-fast check loadtest-check peerbench-check deps build demo up bench bench-locks bench-ratios migrate vuln fmt clean $(TESTRUN)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ bench: $(TESTRUN) ## benchmark a purchase in each variant, on real servers
 
 bench-locks: ## the locks beside redislock, redsync and rueidislock, as a table with ratios; JSON=1: as one object
 	@cd $(PEERBENCH) && GOWORK=off $(GO) run . $(if $(filter-out 0,$(JSON)),-json)
+
+bench-ratios: $(TESTRUN) ## how fast sales are on this machine, as ratios, on real servers; JSON=1: as one object
+	@$(TESTRUN) -stderr $(GO) run ./internal/bench/ratios $(if $(filter-out 0,$(JSON)),-json)
 
 migrate: ## make or upgrade tables and topics of the servers that FLASHSALE_ variables name
 	$(GO) run ./cmd/flashsale migrate

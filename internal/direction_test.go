@@ -34,6 +34,7 @@ var (
 	// What only tests import, besides its like.
 	forTests = []string{
 		"internal/lock/locktest", "internal/stock/stocktest", "internal/servers/servertest", "internal/servers/testrun",
+		"internal/bench/ratios", // a measurement, run by hand like testrun
 	}
 
 	// The base: each with the only packages of this module that it may import.

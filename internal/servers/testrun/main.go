@@ -8,7 +8,8 @@
 // how, and the tests do with stand-ins. Its last lines say which servers were
 // real, and how many tests ran on a stand-in. Its exit code is the command's.
 //
-// testrun -deps installs what is missing and ends.
+// testrun -deps installs what is missing and ends. After -stderr as the first
+// argument testrun itself writes to stderr alone, and stdout is the command's.
 package main
 
 import (
@@ -42,8 +43,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	}
+	said := stdout // where testrun's own words go
+	if len(args) > 0 && args[0] == "-stderr" {
+		args, said = args[1:], stderr
+	}
 	if len(args) == 0 {
-		fmt.Fprintln(stderr, "usage: testrun COMMAND [ARGUMENT]... | testrun -deps")
+		fmt.Fprintln(stderr, "usage: testrun [-stderr] COMMAND [ARGUMENT]... | testrun -deps")
 		return 2
 	}
 	dir, err := os.MkdirTemp("", "flashsale-")
@@ -55,7 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 	stores := storesOfARun()
 	defer takeDown(stores)
-	bringUp(ctx, dir, stores, stdout)
+	bringUp(ctx, dir, stores, said)
 	tally := filepath.Join(dir, "tally")
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -64,7 +69,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		cmd.Env = append(cmd.Env, s.env+"="+s.value())
 	}
 	code := execute(ctx, cmd, stderr)
-	summary(stdout, stores, tally)
+	summary(said, stores, tally)
 	return code
 }
 

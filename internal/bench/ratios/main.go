@@ -1,0 +1,73 @@
+//go:build unix
+
+// Program ratios measures how fast sales are on this machine, as ratios of
+// things measured in turn in one run: what the request path sells in each
+// variant, on one hot item with 64 clients, and how the ledger keeps up.
+//
+// It takes its servers from the environment that the program testrun makes:
+//
+//	make bench-ratios            a table
+//	make bench-ratios JSON=1     one JSON object, alone on stdout
+//
+// The API and the syncer are processes of their own, built from cmd/api and
+// cmd/syncer; requests go to them over HTTP. "Gin without back end" is a process
+// too, see gin.go. It fails when units were oversold or lost, not when a ratio
+// misses its target.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"flashsale/internal/app"
+	"flashsale/internal/servers/servertest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "ratios:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("ratios", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	asJSON := flags.Bool("json", false, "print one JSON object")
+	as := flags.String("as", "", "what a child process is: gin or single")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	switch *as {
+	case "gin":
+		return serveGin(ctx, stderr)
+	case "single":
+		return serveSingle(ctx, stderr)
+	}
+	cfg := app.Config{
+		RedisAddrs: []string{getenv(servertest.EnvRedis)}, KafkaBrokers: []string{getenv(servertest.EnvKafka)}, MySQLDSN: getenv(servertest.EnvSQL),
+	}
+	for name, value := range map[string]string{"Redis": cfg.RedisAddrs[0], "Kafka": cfg.KafkaBrokers[0], "MySQL": cfg.MySQLDSN} {
+		if value == "" || value == servertest.Embedded {
+			return errors.New("this needs a real " + name + ": make bench-ratios starts them")
+		}
+	}
+	result, err := measure(ctx, cfg, fullSize, stderr)
+	if result == nil {
+		return err
+	}
+	if *asJSON {
+		return errors.Join(err, json.NewEncoder(stdout).Encode(result))
+	}
+	result.print(stdout)
+	return err
+}

@@ -1,0 +1,151 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// result is what is printed; its keys are a contract.
+type result struct {
+	CombiningOverNone      float64 `json:"combining_over_none"`
+	AtomicOverGin          float64 `json:"atomic_over_gin"`
+	AtomicOverSingleScript float64 `json:"atomic_over_single_script"`
+	WatchdogOverSetnx      float64 `json:"watchdog_over_setnx"`
+	SyncerOverBareInsert   float64 `json:"syncer_over_bare_insert"`
+	LedgerP99              float64 `json:"ledger_p99_ms"`
+	TwoAPIOverOne          float64 `json:"two_api_over_one"`
+
+	Raw raw `json:"raw"`
+}
+
+// raw are the figures that the ratios are made of.
+type raw struct {
+	Paths      map[string]*figures `json:"paths"` // by what was measured
+	SyncerRows []float64           `json:"syncer_rows_per_s"`
+	BareRows   []float64           `json:"bare_insert_rows_per_s"`
+	HalfRate   float64             `json:"ledger_arrivals_per_s"` // while the delay was measured
+	LedgerP50  float64             `json:"ledger_p50_ms"`
+	Sampled    int                 `json:"ledger_samples"`
+	Oversold   int64               `json:"oversold"`
+	Lost       int64               `json:"lost"` // lost updates, undersold, duplicates
+	Audited    int                 `json:"audited_sales"`
+	Failures   []string            `json:"failures,omitempty"`
+	Cores      int                 `json:"cores"`
+	Seconds    float64             `json:"seconds"`
+}
+
+// figures are one path's, an element a round.
+type figures struct {
+	Rate      []float64 `json:"accepted_per_s"`
+	P50       []float64 `json:"p50_ms"`
+	P99       []float64 `json:"p99_ms"`
+	Busy      []int     `json:"busy"`
+	Generator []float64 `json:"generator_cpu_share"` // of all cores
+}
+
+// share is the part of the machine that the generator took.
+func share(s *shot) float64 {
+	return s.CPU.Seconds() / s.Elapsed.Seconds() / float64(runtime.NumCPU())
+}
+
+func (r *result) add(path string, s *shot) {
+	if r.Raw.Paths == nil {
+		r.Raw.Paths = map[string]*figures{}
+	}
+	f := r.Raw.Paths[path]
+	if f == nil {
+		f = &figures{}
+		r.Raw.Paths[path] = f
+	}
+	f.Rate = append(f.Rate, s.rate())
+	f.P50 = append(f.P50, milliseconds(s.percentile(.5)))
+	f.P99 = append(f.P99, milliseconds(s.percentile(.99)))
+	f.Busy = append(f.Busy, s.Busy)
+	f.Generator = append(f.Generator, share(s))
+}
+
+func (r *result) rate(path string) float64 { return median(r.Raw.Paths[path].Rate) }
+
+func (r *result) finish() {
+	over := func(a, b string) float64 { return ratio(r.Raw.Paths[a].Rate, r.Raw.Paths[b].Rate) }
+	r.CombiningOverNone = over("watchdog-combining", "none")
+	r.AtomicOverGin = over("atomic", "gin")
+	r.AtomicOverSingleScript = over("atomic", "atomic_single_script")
+	r.WatchdogOverSetnx = over("watchdog", "setnx")
+	r.SyncerOverBareInsert = ratio(r.Raw.SyncerRows, r.Raw.BareRows)
+	r.TwoAPIOverOne = over("two_apis", "one_api")
+	r.Raw.Cores = runtime.NumCPU()
+}
+
+// ratio is the median of the rounds' ratios: what drifts on the machine in the
+// meantime hits both sides of a round.
+func ratio(a, b []float64) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return median(ratios)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[len(sorted)/2]
+}
+
+func (r *result) print(w io.Writer) {
+	fmt.Fprintf(w, "\n%-22s %9s %9s %9s %9s %10s\n", "one hot item", "accepted/s", "p50 ms", "p99 ms", "423 busy", "generator")
+	names := []string{"one_api", "two_apis"}
+	for i := len(paths) - 1; i >= 0; i-- {
+		names = slices.Insert(names, 0, paths[i].name)
+	}
+	for _, name := range names {
+		f := r.Raw.Paths[name]
+		busy := 0
+		for _, n := range f.Busy {
+			busy += n
+		}
+		fmt.Fprintf(w, "%-22s %9.0f %9.2f %9.2f %9d %8.0f %%\n", name, median(f.Rate), median(f.P50), median(f.P99), busy, 100*median(f.Generator))
+	}
+	fmt.Fprintf(w, "%-22s %9.0f rows/s\n%-22s %9.0f rows/s\n", "syncer", median(r.Raw.SyncerRows), "bare insert", median(r.Raw.BareRows))
+
+	fmt.Fprintf(w, "\n%-48s %9s %9s\n", "ratio (median of the rounds')", "measured", "target")
+	for _, line := range []struct {
+		what           string
+		value, target  float64
+		below, noLimit bool
+	}{
+		{what: "watchdog-combining / none", value: r.CombiningOverNone, target: 2},
+		{what: "atomic / Gin without back end", value: r.AtomicOverGin, target: .85},
+		{what: "atomic / one script call per request", value: r.AtomicOverSingleScript, target: 2},
+		{what: "watchdog / setnx", value: r.WatchdogOverSetnx, target: 2},
+		{what: "syncer / bare multi-row insert", value: r.SyncerOverBareInsert, target: .8},
+		{what: "syncer / what the API accepts", value: median(r.Raw.SyncerRows) / r.rate("atomic"), target: 1},
+		{what: fmt.Sprintf("201 to row, p99 in ms, at %.0f/s", r.Raw.HalfRate), value: r.LedgerP99, target: 1000, below: true},
+		{what: "two APIs / one", value: r.TwoAPIOverOne, noLimit: true},
+	} {
+		target, verdict := fmt.Sprintf(">= %g", line.target), ""
+		if line.below {
+			target = fmt.Sprintf("< %g", line.target)
+		}
+		switch {
+		case line.noLimit:
+			target = "stated"
+		case line.below && line.value >= line.target, !line.below && line.value < line.target:
+			verdict = "  MISSED"
+		}
+		fmt.Fprintf(w, "%-48s %9.2f %9s%s\n", line.what, line.value, target, verdict)
+	}
+	fmt.Fprintf(w, "\noversold %d, lost %d, in %d sales audited; %d cores shared by generator, API, Redis, Kafka, MariaDB; %s\n",
+		r.Raw.Oversold, r.Raw.Lost, r.Raw.Audited, r.Raw.Cores, time.Duration(r.Raw.Seconds*float64(time.Second)).Round(time.Second))
+	for _, f := range r.Raw.Failures {
+		fmt.Fprintln(w, "FAILED:", f)
+	}
+}
