@@ -35,6 +35,7 @@ type benchOptions struct {
 	stock     int64
 	work      string
 	duration  time.Duration
+	warmUp    time.Duration
 	runs      int
 	raceUsers int
 	raceStock int64
@@ -95,6 +96,7 @@ race. After Ctrl-C (130) what was measured is reported, as partial.`,
 	f.StringVar(&o.work, "work", "", "time spent within the critical section on purpose, such as 50ms-200ms; at most 10s, whole milliseconds")
 	f.DurationVar(&o.duration, "duration", 5*time.Second, "of each load")
 	f.IntVar(&o.runs, "runs", 3, "how often everything is measured")
+	f.DurationVar(&o.warmUp, "warm-up", time.Second, "of each variant before the first run, uncounted; 0: none")
 	f.IntVar(&o.raceUsers, "race-users", 300, "users of the race, more than --race-stock; 0: no race")
 	f.Int64Var(&o.raceStock, "race-stock", 100, "units that they race for")
 	f.Uint64Var(&o.seed, "seed", 0, "of user IDs, arrivals and pauses; 0: at random")
@@ -107,7 +109,7 @@ race. After Ctrl-C (130) what was measured is reported, as partial.`,
 
 // plan is what the flags ask for, or what is wrong with them.
 func (o *benchOptions) plan(f *pflag.FlagSet) (bench.Plan, error) {
-	plan := bench.Plan{Runs: o.runs, Duration: o.duration, Stock: o.stock, RaceUsers: o.raceUsers, RaceStock: o.raceStock}
+	plan := bench.Plan{Runs: o.runs, WarmUp: o.warmUp, Duration: o.duration, Stock: o.stock, RaceUsers: o.raceUsers, RaceStock: o.raceStock}
 	var err error
 	if plan.Variants, err = parseVariants(o.variants); err != nil {
 		return plan, err
@@ -148,6 +150,8 @@ func (o *benchOptions) plan(f *pflag.FlagSet) (bench.Plan, error) {
 	switch {
 	case o.runs < 1 || o.runs > maxRuns:
 		return plan, usage("--runs: %d: allowed is 1 to %d", o.runs, maxRuns)
+	case o.warmUp != 0 && (o.warmUp < bench.MinDuration || o.warmUp > bench.MaxDuration):
+		return plan, usage("--warm-up: %v: allowed is 0, or %v to %v", o.warmUp, bench.MinDuration, bench.MaxDuration)
 	case o.stock < 0 || o.stock > bench.MaxStock:
 		return plan, usage("--stock: %d: allowed is 0 to %d", o.stock, bench.MaxStock)
 	case o.raceUsers == 0 && f.Changed("race-stock"):
@@ -273,6 +277,9 @@ func (m measurement) make(ctx context.Context, plan bench.Plan) (report *bench.R
 }
 
 func describeStep(step bench.Step) string {
+	if step.Run == 0 {
+		return "warm-up, " + step.Variant
+	}
 	if step.Load.Model() == bench.ModelRace {
 		return fmt.Sprintf("run %d, %s race", step.Run, step.Variant)
 	}

@@ -22,7 +22,7 @@ import (
 // brief is a bench that ends within seconds.
 func brief(args ...string) []string {
 	return append([]string{"bench", "--listen", "127.0.0.1:0", "--variants", "none,atomic", "--runs", "2", "--users", "8", "--duration", "150ms",
-		"--race-users", "40", "--race-stock", "10", "--seed", "1"}, args...)
+		"--race-users", "40", "--race-stock", "10", "--seed", "1", "--warm-up", "50ms"}, args...)
 }
 
 func TestBenchOnStandIns(t *testing.T) {
@@ -90,7 +90,7 @@ func checkFolder(t *testing.T, dir, want string) {
 
 func TestBenchOpenModelAsJSON(t *testing.T) {
 	s := call(t.Context(), "bench", "--listen", "127.0.0.1:0", "--variants", "atomic,etcd", "--runs", "1", "--model", "open", "--rate", "40,80",
-		"--duration", "300ms", "--race-users", "0", "--stock", "5", "--json")
+		"--duration", "300ms", "--race-users", "0", "--stock", "5", "--warm-up", "0", "--json")
 	if s.err != nil {
 		t.Fatalf("%v\n%s", s.err, s.stderr.String())
 	}
@@ -122,7 +122,7 @@ func TestBenchOfARunningAPI(t *testing.T) {
 	url := regexp.MustCompile(`(?m)^api +(http://[^, ]+)`).FindStringSubmatch(up.stdout.String())[1]
 	token := regexp.MustCompile(`Admin token: (\S+)`).FindStringSubmatch(up.stdout.String())[1]
 
-	args := []string{"bench", "--url", url, "--variants", "atomic,mysql-row", "--runs", "1", "--users", "4", "--duration", "100ms", "--race-users", "20", "--race-stock", "5", "--work", "1ms-2ms"}
+	args := []string{"bench", "--url", url, "--variants", "atomic,mysql-row", "--runs", "1", "--users", "4", "--duration", "100ms", "--race-users", "20", "--race-stock", "5", "--work", "1ms-2ms", "--warm-up", "20ms"}
 	s := call(t.Context(), append([]string{"FLASHSALE_ADMIN_TOKEN=" + token}, args...)...)
 	if s.err != nil {
 		t.Fatalf("%v\n%s%s", s.err, s.stdout.String(), s.stderr.String())
@@ -160,7 +160,7 @@ func TestInterruptedBenchReportsWhatItHas(t *testing.T) {
 	dir := t.TempDir()
 	s, ended := new(session), make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"bench", "--listen", "127.0.0.1:0", "--variants", "atomic", "--duration", "1h", "--out", dir}, func(string) string { return "" }, &s.stdout, &s.stderr)
+		ended <- run(ctx, []string{"bench", "--listen", "127.0.0.1:0", "--variants", "atomic", "--duration", "1h", "--warm-up", "0", "--out", dir}, func(string) string { return "" }, &s.stdout, &s.stderr)
 	}()
 	for !strings.Contains(s.stderr.String(), "atomic race") { // now the endless load runs
 		select {

@@ -71,6 +71,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		{"bench --users 0", "--users, --duration: bench: 0 users: allowed is 1 to 20000"},
 		{"bench --duration 1ms", "allowed is 10ms to 1h"},
 		{"bench --runs 0", "--runs: 0: allowed is 1 to 100"},
+		{"bench --warm-up 1ms", "--warm-up: 1ms: allowed is 0, or 10ms to 1h0m0s"},
 		{"bench --stock -1", "--stock: -1: allowed is 0 to 1000000000"},
 		{"bench --race-users 10 --race-stock 10", "10 users for 10 units is no race"},
 		{"bench --race-users 0 --race-stock 10", "--race-stock: not with --race-users 0"},

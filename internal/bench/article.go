@@ -61,7 +61,7 @@ var ArticleClients = []int{1, 64}
 
 // ArticlePlan measures the articles' variants.
 func ArticlePlan(runs int, d time.Duration) Plan {
-	plan := Plan{Runs: runs, Duration: d, RaceUsers: 300, RaceStock: 100}
+	plan := Plan{Runs: runs, WarmUp: max(MinDuration, d/2), Duration: d, RaceUsers: 300, RaceStock: 100}
 	for _, row := range articleRows {
 		plan.Variants = append(plan.Variants, row.Variant)
 	}

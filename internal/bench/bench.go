@@ -80,6 +80,9 @@ const (
 	MaxUsers = 20_000
 	MaxStock = stock.MaxStock
 	MaxWork  = stock.MaxWork
+
+	MinDuration = 10 * time.Millisecond
+	MaxDuration = time.Hour
 )
 
 // New checks the options; it does not talk to the API.
@@ -116,7 +119,7 @@ func CheckClosed(users int, duration time.Duration) error {
 	switch {
 	case users < 1 || users > MaxUsers:
 		return fmt.Errorf("bench: %d users: allowed is 1 to %d", users, MaxUsers)
-	case duration < 10*time.Millisecond || duration > time.Hour:
+	case duration < MinDuration || duration > MaxDuration:
 		return fmt.Errorf("bench: duration %v: allowed is 10ms to 1h", duration)
 	}
 	return nil

@@ -26,7 +26,7 @@ func (r *Report) Conclusions() []string {
 // sayOverselling joins races and loads: in either a unit can be sold twice.
 func (r *Report) sayOverselling() string {
 	var guarded, slipped []string
-	none := ""
+	none, lost := "", 0.0
 	bad := map[string]bool{}
 	seen := map[string]bool{}
 	for _, s := range r.Summaries {
@@ -43,9 +43,12 @@ func (r *Report) sayOverselling() string {
 			}
 		case s.Model == ModelRace:
 			none = fmt.Sprintf("Without a lock %s of what was sold in the race was oversold. ", s.OversellRate.percent())
-		case none == "":
-			none = fmt.Sprintf("Without a lock %s updates were lost. ", s.LostUpdates.text(whole))
+		default:
+			lost = max(lost, s.LostShare.Max)
 		}
+	}
+	if lost > 0 {
+		none += fmt.Sprintf("Under load no lock overwrote up to %s of its own sales: lost updates. ", percent(lost))
 	}
 	var exact []string
 	for _, variant := range guarded {
@@ -95,7 +98,7 @@ func sayKeptUp(load Load, summaries []Summary) (lines []string) {
 		behind := s.AcceptedPerS.Median < nearly*load.Rate && s.SoldOutPerS == nil
 		switch {
 		case lost:
-			lines = append(lines, fmt.Sprintf("%s did not keep up with %s: %s a second, %s buyers were dropped and %s gave up, who are in no percentile; its latencies are those of the others.",
+			lines = append(lines, fmt.Sprintf("%s did not keep up with %s: %s a second; dropped: %s of the buyers, gave up: %s, who are in no percentile; its latencies are those of the others.",
 				s.Variant, load, s.AcceptedPerS.text(whole), s.dropped(), s.GaveUp.text(whole)))
 		case behind:
 			lines = append(lines, fmt.Sprintf("%s fell behind %s: it sold %s a second, and was still answering after the last buyer had come.", s.Variant, load, s.AcceptedPerS.text(whole)))

@@ -12,6 +12,7 @@ type Plan struct {
 	Variants []string
 	Loads    []Load
 	Runs     int
+	WarmUp   time.Duration // each variant sells so long before anything counts; 0: not at all
 
 	Duration time.Duration // of a load
 	Stock    int64         // of a load's sale; 0: more than can be sold
@@ -47,7 +48,7 @@ func (l Load) Model() Model {
 // Step is one measurement of a plan.
 type Step struct {
 	N, Of   int // from 1
-	Run     int // from 1
+	Run     int // from 1; 0: the warm-up
 	Variant string
 	Load    Load // zero: the race
 }
@@ -107,15 +108,18 @@ func (b *Bench) Run(ctx context.Context, plan Plan, stage Stage) ([]Sample, erro
 	for variant, why := range stage.Lacking {
 		lacking[variant] = why
 	}
+	if plan.WarmUp > 0 {
+		if err := b.warmUp(ctx, plan, stage, lacking); err != nil {
+			return nil, stage.Cause(err)
+		}
+	}
 	for _, step := range plan.steps() {
 		sample := Sample{Run: step.Run, Rate: step.Load.Rate}
 		stage.Begin(step)
 		if lacking[step.Variant] == "" {
 			var err error
 			sample.Row, err = b.step(ctx, plan, step, stage)
-			if refused, ok := errors.AsType[*refusal](err); ok && refused.lacking() != "" {
-				lacking[step.Variant] = refused.lacking()
-			} else if err != nil {
+			if !skip(lacking, step.Variant, err) && err != nil {
 				return samples, stage.Cause(err)
 			}
 		}
@@ -129,6 +133,35 @@ func (b *Bench) Run(ctx context.Context, plan Plan, stage Stage) ([]Sample, erro
 		stage.Done(step, sample)
 	}
 	return samples, nil
+}
+
+// skip reports whether err says that the API hasn't got the variant, and
+// remembers it.
+func skip(lacking map[string]string, variant string, err error) bool {
+	refused, ok := errors.AsType[*refusal](err)
+	if !ok || refused.lacking() == "" {
+		return false
+	}
+	lacking[variant] = refused.lacking()
+	return true
+}
+
+const warmUpUsers = 16
+
+// warmUp has every variant sell for a while, so that the first run is none of
+// cold caches and uncompiled code.
+func (b *Bench) warmUp(ctx context.Context, plan Plan, stage Stage, lacking map[string]string) error {
+	for _, variant := range plan.Variants {
+		if lacking[variant] != "" {
+			continue
+		}
+		stage.Begin(Step{N: 1, Of: len(plan.steps()), Variant: variant, Load: Load{Users: warmUpUsers}})
+		_, err := b.Closed(ctx, Closed{Variant: variant, SaleID: stage.SaleID("bench-0-" + variant), Users: warmUpUsers, Duration: plan.WarmUp, Work: plan.Work})
+		if !skip(lacking, variant, err) && err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Bench) step(ctx context.Context, plan Plan, step Step, stage Stage) (Row, error) {

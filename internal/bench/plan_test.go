@@ -59,12 +59,19 @@ func stage() Stage {
 
 func TestPlanMeasuresEverything(t *testing.T) {
 	api := newFakeAPI(t)
-	plan := Plan{Variants: []string{"atomic", "etcd", "function"}, Loads: []Load{{Users: 2}}, Runs: 2, Duration: 30 * time.Millisecond, RaceUsers: 3, RaceStock: 2}
+	plan := Plan{WarmUp: 10 * time.Millisecond, Variants: []string{"atomic", "etcd", "function"}, Loads: []Load{{Users: 2}}, Runs: 2, Duration: 30 * time.Millisecond, RaceUsers: 3, RaceStock: 2}
 	api.refuse = map[string]string{"etcd": `{"errors":[{"field":"variant","reason":"is not offered here: it needs etcd"}]}`}
 	s := stage()
 	s.Lacking = map[string]string{"function": "needs a real Redis"}
 	var begun, done []int
-	s.Begin = func(step Step) { begun = append(begun, step.N) }
+	warmedUp := ""
+	s.Begin = func(step Step) {
+		if step.Run == 0 {
+			warmedUp += step.Variant + " "
+			return
+		}
+		begun = append(begun, step.N)
+	}
 	s.Done = func(step Step, _ Sample) { done = append(done, step.N) }
 	samples, err := api.bench(t, Options{CloseSales: true}).Run(t.Context(), plan, s)
 	if err != nil {
@@ -87,7 +94,10 @@ func TestPlanMeasuresEverything(t *testing.T) {
 		"1 function race needs a real Redis", "1 function closed needs a real Redis"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if len(api.sales) != 4 || len(api.closed) != 4 {
+	if warmedUp != "atomic etcd " {
+		t.Errorf("warmed up: %s", warmedUp)
+	}
+	if len(api.sales) != 5 || len(api.closed) != 5 {
 		t.Errorf("%d sales, closed %v", len(api.sales), api.closed)
 	}
 }

@@ -48,6 +48,7 @@ type Parameters struct {
 	Stock      int64     `json:"stock"` // 0: more than can be sold
 	WorkMinMs  int64     `json:"work_min_ms"`
 	WorkMaxMs  int64     `json:"work_max_ms"`
+	WarmUpS    float64   `json:"warm_up_s"`
 	DurationS  float64   `json:"duration_s"`
 	Runs       int       `json:"runs"`
 	RaceUsers  int       `json:"race_users"` // 0: no race
@@ -62,7 +63,7 @@ type Parameters struct {
 func (b *Bench) ParametersOf(plan Plan) Parameters {
 	p := Parameters{
 		Variants: plan.Variants, Users: []int{}, Rates: []float64{}, Stock: plan.Stock,
-		WorkMinMs: plan.Work.Min.Milliseconds(), WorkMaxMs: plan.Work.Max.Milliseconds(), DurationS: plan.Duration.Seconds(), Runs: plan.Runs,
+		WorkMinMs: plan.Work.Min.Milliseconds(), WorkMaxMs: plan.Work.Max.Milliseconds(), WarmUpS: plan.WarmUp.Seconds(), DurationS: plan.Duration.Seconds(), Runs: plan.Runs,
 		RaceUsers: plan.RaceUsers, RaceStock: plan.RaceStock, Seed: b.options.Seed,
 		PatienceS: b.options.Patience.Seconds(), TimeoutS: b.options.Timeout.Seconds(), AuditWaitS: b.options.AuditWait.Seconds(),
 	}
@@ -180,6 +181,11 @@ func (r *Report) footer() []string {
 		parameters = append(parameters, "no work within the critical section")
 	}
 	parameters = append(parameters, fmt.Sprintf("duration %v", seconds(p.DurationS)), fmt.Sprintf("runs %d", p.Runs))
+	if p.WarmUpS > 0 {
+		parameters = append(parameters, fmt.Sprintf("warm-up %v of each variant, uncounted", seconds(p.WarmUpS)))
+	} else {
+		parameters = append(parameters, "no warm-up")
+	}
 	if p.RaceUsers > 0 {
 		parameters = append(parameters, fmt.Sprintf("race %s users for %s units", Thousands(int64(p.RaceUsers)), Thousands(p.RaceStock)))
 	} else {

@@ -31,6 +31,9 @@ func report(model bench.Model, variants ...string) *bench.Report {
 			for _, load := range loads {
 				s := bench.Sample{Rate: load.Rate, Row: bench.Row{Variant: variant, Model: load.Model(), Users: load.Users}}
 				s.GoodputPerS = 300 * x
+				if load.Rate > 200 && variant == "none" {
+					s.Arrivals, s.Dropped = 100, 37
+				}
 				s.AcceptedLatency = bench.Latency{Count: 100, P99: 40 * x, Curve: []bench.Point{{Percentile: 50, Ms: x}, {Percentile: 90, Ms: 9 * x}, {Percentile: 99, Ms: 40 * x}}}
 				samples = append(samples, s)
 			}
@@ -93,6 +96,9 @@ func TestSVGIsXMLThatNamesWhatIsShown(t *testing.T) {
 			if !strings.Contains(all, want) {
 				t.Errorf("%s doesn't name %s: %s", c.Name, want, all)
 			}
+		}
+		if strings.Contains(all, "(37 % dropped)") != (c.Name == "latency-200.5" || c.Name == "p99-by-rate") {
+			t.Errorf("%s: percentiles without a word on who was dropped, or the other way round: %s", c.Name, all)
 		}
 		if elements[0] != "svg" || strings.Contains(all, "etcd") || strings.Contains(all, "NaN") {
 			t.Errorf("%s: %s", c.Name, all)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -30,7 +31,7 @@ func latency(r *bench.Report, load bench.Load, name string) (Chart, bool) {
 		must(err)
 		curve.LineStyle = line(indexOf(order, s.Variant))
 		p.Add(curve)
-		legend.Add(s.Variant, curve)
+		legend.Add(strings.TrimSpace(s.Variant+" "+dropped(s)), curve)
 	}
 	if math.IsInf(p.X.Min, 0) {
 		return Chart{}, false
@@ -38,7 +39,15 @@ func latency(r *bench.Report, load bench.Load, name string) (Chart, bool) {
 	p.X.Min = 0
 	p.X.Tick.Marker = nineTicks{}
 	logarithmic(&p.Y)
-	return Chart{Name: name, Title: title, width: 640, height: 340, draw: beside(p, legend, 130)}, true
+	return Chart{Name: name, Title: title, width: 700, height: 340, draw: beside(p, legend, 190)}, true
+}
+
+// dropped says how many buyers a percentile leaves out; empty: none.
+func dropped(s bench.Summary) string {
+	if s.DroppedShare == nil || s.DroppedShare.Median == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(%.0f %% dropped)", 100*s.DroppedShare.Median)
 }
 
 // nines is 1 for 90 %, 2 for 99 %, and so on.

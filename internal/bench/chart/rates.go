@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"flashsale/internal/bench"
 )
@@ -23,9 +25,14 @@ func rates(r *bench.Report) (Chart, bool) {
 	drawn := false
 	for i, variant := range bench.Measured(r.Summaries) {
 		var points rangesY
+		var marks plotter.XYLabels
 		for _, s := range r.Summaries {
 			if p99 := s.AcceptedLatency.P99; s.Variant == variant && s.Model == bench.ModelOpen && p99 != nil {
-				points.XYs = append(points.XYs, plotter.XY{X: s.Rate, Y: finite(p99.Median)})
+				at := plotter.XY{X: s.Rate, Y: finite(p99.Median)}
+				points.XYs = append(points.XYs, at)
+				if text := dropped(s); text != "" {
+					marks.XYs, marks.Labels = append(marks.XYs, at), append(marks.Labels, text)
+				}
 				points.errors = append(points.errors, struct{ Low, High float64 }{p99.Median - p99.Min, p99.Max - p99.Median})
 			}
 		}
@@ -40,6 +47,16 @@ func rates(r *bench.Report) (Chart, bool) {
 		curve.LineStyle, whiskers.LineStyle.Color = line(i), colours[i%len(colours)]
 		dots.Color, dots.Radius = colours[i%len(colours)], 2.5
 		p.Add(curve, dots, whiskers)
+		if len(marks.XYs) > 0 {
+			texts, err := plotter.NewLabels(marks)
+			must(err)
+			for i := range texts.TextStyle {
+				texts.TextStyle[i].Font.Variant, texts.TextStyle[i].Font.Size = "Sans", 8
+				texts.TextStyle[i].XAlign, texts.TextStyle[i].YAlign = draw.XRight, draw.YTop
+			}
+			texts.Offset = vg.Point{X: -5, Y: -5}
+			p.Add(texts)
+		}
 		legend.Add(variant, curve, dots)
 		drawn = true
 	}
