@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// admin is the listener that belongs on no public address: metrics and pprof.
+// admin is the listener that belongs on no public address: metrics, pprof, and
+// whether the process runs.
 type admin struct {
 	listener net.Listener // nil: none was wanted
 	server   *http.Server
+	mux      *http.ServeMux
 }
 
 func newAdmin(addr string, metrics http.Handler, logger *slog.Logger) (*admin, error) {
 	if addr == "" {
-		return &admin{}, nil
+		return &admin{mux: http.NewServeMux()}, nil
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -26,6 +28,7 @@ func newAdmin(addr string, metrics http.Handler, logger *slog.Logger) (*admin, e
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, readiness{Status: "ok"}) })
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -36,7 +39,7 @@ func newAdmin(addr string, metrics http.Handler, logger *slog.Logger) (*admin, e
 		ReadHeaderTimeout: 5 * time.Second, // no write timeout: a profile takes as long as it was asked to
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}}, nil
+	}, mux}, nil
 }
 
 func (a *admin) addr() string {

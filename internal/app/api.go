@@ -72,7 +72,7 @@ func NewAPI(ctx context.Context, cfg Config, logger *slog.Logger) (_ *API, err e
 			return nil, fmt.Errorf("app: %w", err)
 		}
 	}
-	observed := metrics.New()
+	observed := metrics.New(Variants())
 	if a.admin, err = newAdmin(cfg.AdminListen, observed.Handler(), logger); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 	shelves := shelves{store, ledger}
 	auditor := audit.New(shelves, shelves, ledger)
 	return httpapi.New(httpapi.Options{
-		Seller:  observed.Seller(seller, httpapi.Outcome),
+		Seller:  observed.Seller(seller, httpapi.Outcomes(), httpapi.Outcome),
 		Counter: shelves, Desk: shelves, Ledger: ledger,
 		Audit: func(ctx context.Context, saleID string, wait time.Duration, deep bool) (stock.Audit, error) {
 			ctx, cancel := context.WithCancel(ctx)

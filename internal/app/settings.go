@@ -67,7 +67,7 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 var settings = []setting{
 	{variable: "LISTEN", initial: "127.0.0.1:8080", doc: "address of the HTTP interface", allowed: "host:port; port 0 is a free one",
 		set: func(c *Config, v string) bool { c.Listen = v; return isListen(v) }},
-	{variable: "ADMIN_LISTEN", initial: "127.0.0.1:9090", doc: "address of /metrics and /debug/pprof", allowed: "host:port, or off", syncer: true,
+	{variable: "ADMIN_LISTEN", initial: "127.0.0.1:9090", doc: "address of /metrics, /healthz and /debug/pprof; of a syncer /readyz too", allowed: "host:port, or off", syncer: true,
 		set: func(c *Config, v string) bool {
 			if v == "off" {
 				return true

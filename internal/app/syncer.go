@@ -36,7 +36,7 @@ func NewSyncer(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Syncer,
 			_ = s.Close()
 		}
 	}()
-	observed := metrics.New()
+	observed := metrics.New(Variants())
 	if s.admin, err = newAdmin(cfg.AdminListen, observed.Handler(), logger); err != nil {
 		return nil, err
 	}
@@ -47,18 +47,27 @@ func NewSyncer(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Syncer,
 	if s.source, err = kafkastock.NewSource(kafka); err != nil {
 		return nil, fmt.Errorf("app: %w", err)
 	}
-	batch := observed.Syncer(s.source.Lag)
+	observed.Lag(s.source.Lag)
+	batch := observed.Batches()
 	s.worker, err = syncer.New(syncer.Options{
-		Source: s.source, Ledger: s.ledger, Logger: logger, Grace: cfg.ShutdownTimeout / 2,
-		OnBatch: func(b syncer.Batch) { batch(b.Messages) },
+		Source: s.source, Ledger: observed.Settler(s.ledger), Logger: logger, Grace: cfg.ShutdownTimeout / 2,
+		OnBatch: func(b syncer.Batch) {
+			buried := 0
+			for _, messages := range b.Buried {
+				buried += messages
+			}
+			batch(b.Messages, buried)
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("app: %w", err)
 	}
-	err = look(ctx, logger,
-		dependency{"kafka", func(ctx context.Context) error { return kafkastock.Ping(ctx, kafka) }},
-		dependency{"sql", s.ledger.CheckSchema})
-	if err != nil {
+	needed := []dependency{
+		{"kafka", func(ctx context.Context) error { return kafkastock.Ping(ctx, kafka) }},
+		{"sql", s.ledger.CheckSchema},
+	}
+	s.admin.mux.Handle("GET /readyz", ready(needed))
+	if err := look(ctx, logger, needed...); err != nil {
 		return nil, err
 	}
 	return s, nil

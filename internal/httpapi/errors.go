@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"flashsale/internal/lock"
 	"flashsale/internal/stock"
@@ -88,6 +89,17 @@ func Outcome(err error) string {
 		return "accepted"
 	}
 	return outcomeOf(err).code
+}
+
+// Outcomes are all that Outcome returns.
+func Outcomes() []string {
+	all := []string{Outcome(nil)}
+	for _, o := range outcomes {
+		if !slices.Contains(all, o.code) {
+			all = append(all, o.code)
+		}
+	}
+	return all
 }
 
 // problem is an RFC 9457 problem document.

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"flashsale/internal/lock"
@@ -29,12 +28,15 @@ func (l *Locks) Observe(variant string, locker lock.Locker) lock.Locker {
 	var (
 		wait, hold       = l.metrics.lockWait.WithLabelValues(variant), l.metrics.lockHold.WithLabelValues(variant)
 		failures, losses = l.metrics.releaseFailures.WithLabelValues(variant), l.metrics.lockLost.WithLabelValues(variant)
-		acquisitions     = counters(l.metrics.acquisitions, variant)
+		acquisitions     = make(map[lock.Outcome]prometheus.Counter)
 	)
+	for _, outcome := range acquireOutcomes {
+		acquisitions[outcome] = l.metrics.acquisitions.WithLabelValues(variant, string(outcome))
+	}
 	return lock.Observe(locker, lock.Observer{
 		Acquired: func(_ string, waited time.Duration, outcome lock.Outcome, _ error) {
 			wait.Observe(waited.Seconds())
-			acquisitions(string(outcome)).Inc()
+			acquisitions[outcome].Inc()
 		},
 		Released: func(_ string, held time.Duration) { hold.Observe(held.Seconds()) },
 		ReleaseFailed: func(key string, err error) {
@@ -48,15 +50,8 @@ func (l *Locks) Observe(variant string, locker lock.Locker) lock.Locker {
 	})
 }
 
-// counters looks up a variant's counters once each.
-func counters(vec *prometheus.CounterVec, variant string) func(outcome string) prometheus.Counter {
-	var known sync.Map
-	return func(outcome string) prometheus.Counter {
-		if c, ok := known.Load(outcome); ok {
-			return c.(prometheus.Counter)
-		}
-		c := vec.WithLabelValues(variant, outcome)
-		known.Store(outcome, c)
-		return c
-	}
+// acquireOutcomes are all there are. Each has its series from the beginning: a
+// rate would miss the first failure of one that begins with it.
+var acquireOutcomes = []lock.Outcome{
+	lock.OutcomeAcquired, lock.OutcomeNotAcquired, lock.OutcomeUnavailable, lock.OutcomeCancelled, lock.OutcomeFailed,
 }

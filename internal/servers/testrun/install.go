@@ -47,7 +47,7 @@ func installAll(ctx context.Context, stdout io.Writer) error {
 			return fmt.Errorf("%s: still missing: %w", s.name, err)
 		}
 	}
-	fmt.Fprintln(stdout, "testrun: Redis, MariaDB, Kafka, etcd and ZooKeeper can be started on this machine")
+	fmt.Fprintln(stdout, "testrun: Redis, MariaDB, Kafka, etcd and ZooKeeper can be started on this machine, and promtool be called")
 	return nil
 }
 
@@ -77,7 +77,7 @@ func missingPackages(stores []*store) []string {
 func aptInstall(ctx context.Context, stdout io.Writer, packages []string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return errors.New("there is no apt-get here; install " + strings.Join(packages, ", ") +
-			" (macOS: brew install redis mariadb openjdk maven etcd)")
+			" (macOS: brew install redis mariadb openjdk maven etcd prometheus)")
 	}
 	fmt.Fprintln(stdout, "testrun: installing", strings.Join(packages, " "))
 	args := append([]string{"sh", "-c", installScript, "install"}, packages...)

@@ -3,7 +3,8 @@
 //	testrun go test -race ./...
 //
 // with a real Redis, MariaDB, Kafka, etcd and ZooKeeper of its own, that it
-// starts on free loopback ports in a temporary folder and stops again. What is not installed it
+// starts on free loopback ports in a temporary folder and stops again, and with
+// promtool for those tests that call it. What is not installed it
 // installs when it is run by root on a system with apt-get; otherwise it says
 // how, and the tests do with stand-ins. Its last lines say which servers were
 // real, and how many tests ran on a stand-in. Its exit code is the command's.
@@ -66,7 +67,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Env = append(os.Environ(), servertest.EnvTally+"="+tally)
 	for _, s := range stores {
-		cmd.Env = append(cmd.Env, s.env+"="+s.value())
+		if s.env != "" {
+			cmd.Env = append(cmd.Env, s.env+"="+s.value())
+		}
 	}
 	code := execute(ctx, cmd, stderr)
 	summary(said, stores, tally)

@@ -13,16 +13,18 @@ import (
 	"flashsale/internal/servers/servertest"
 )
 
-// store is one server of the run.
+// store is one server of the run, or a program that tests call by themselves.
 type store struct {
 	name, env string
 	available func() error
-	open      func(dir string) servers.Server
-	packages  []string // Debian's
+	open      func(dir string) servers.Server // nil: a program
+	version   func() (string, error)          // of a program
+	packages  []string                        // Debian's
 	fetch     func(context.Context) error
 	skips     bool // without it tests are skipped: there is no stand-in
 
 	server servers.Server // nil: stand-ins
+	found  string         // version of a program
 	why    error          // there is no real one
 }
 
@@ -49,6 +51,10 @@ func storesOfARun() []*store {
 			name: servers.ZooKeeperName, env: servertest.EnvZooKeeper, packages: []string{"default-jre-headless", "libzookeeper-java"},
 			available: servers.ZooKeeperAvailable, open: servers.ZooKeeper, skips: true,
 		},
+		{
+			name: servers.PromtoolName, packages: []string{"prometheus"},
+			available: func() error { _, err := servers.Promtool(); return err }, version: servers.PromtoolVersion, skips: true,
+		},
 	}
 }
 
@@ -60,6 +66,10 @@ func bringUp(ctx context.Context, dir string, stores []*store, stdout io.Writer)
 	for _, s := range stores {
 		all.Go(func() {
 			if s.why = s.available(); s.why != nil {
+				return
+			}
+			if s.open == nil {
+				s.found, s.why = s.version()
 				return
 			}
 			server := s.open(filepath.Join(dir, s.name))
@@ -74,12 +84,24 @@ func bringUp(ctx context.Context, dir string, stores []*store, stdout io.Writer)
 			fmt.Fprintf(stdout, "testrun: %-9s %s at %s\n", s.name, s.server.Version(), s.server.Addr())
 			continue
 		}
-		fmt.Fprintf(stdout, "testrun: %-9s NO REAL SERVER, %s: %v\n", s.name, s.instead(), s.why)
+		if s.found != "" {
+			fmt.Fprintf(stdout, "testrun: %-9s %s\n", s.name, s.found)
+			continue
+		}
+		fmt.Fprintf(stdout, "testrun: %-9s %s, %s: %v\n", s.name, s.lack(), s.instead(), s.why)
 		if s.available() != nil {
 			fmt.Fprintf(stdout, "testrun: %-9s this installs it: make deps\n", s.name)
 		}
 	}
 	fmt.Fprintf(stdout, "testrun: servers ready after %v\n", time.Since(begin).Round(10*time.Millisecond))
+}
+
+// lack is what there is not.
+func (s *store) lack() string {
+	if s.open == nil {
+		return "NOT FOUND"
+	}
+	return "NO REAL SERVER"
 }
 
 // instead is what happens to tests that want a real one and have none.

@@ -14,6 +14,8 @@ func summary(stdout io.Writer, stores []*store, tally string) {
 	for _, s := range stores {
 		if s.server != nil {
 			fmt.Fprintf(stdout, "  %-9s real      %s%s\n", s.name, s.server.Version(), standsFor(s.server.Version()))
+		} else if s.found != "" {
+			fmt.Fprintf(stdout, "  %-9s found     %s\n", s.name, s.found)
 		} else if s.skips {
 			fmt.Fprintf(stdout, "  %-9s MISSING   %s (make deps installs it); tests that need it were SKIPPED\n", s.name, firstLine(s.why))
 		} else {

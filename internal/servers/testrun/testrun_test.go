@@ -72,6 +72,7 @@ func TestSummaryTellsRealFromStandIn(t *testing.T) {
 		{name: servers.RedisName, why: missing},
 		{name: servers.SQLName, server: versioned{servers.EmbeddedRedis()}},
 		{name: servers.EtcdName, why: errors.New("etcd is not installed"), skips: true},
+		{name: servers.PromtoolName, found: "promtool 1.2.3", skips: true},
 	}
 	var out bytes.Buffer
 	summary(&out, stores, "/does/not/exist")
@@ -79,6 +80,7 @@ func TestSummaryTellsRealFromStandIn(t *testing.T) {
   redis     STAND-IN  redis-server is not installed (make deps installs the real one)
   sql       real      MariaDB 1.2.3 (stands for MySQL)
   etcd      MISSING   etcd is not installed (make deps installs it); tests that need it were SKIPPED
+  promtool  found     promtool 1.2.3
 tests on real servers: 0, on a stand-in: 0, skipped for want of a real server: 0
 `
 	if out.String() != want {
@@ -105,6 +107,13 @@ func TestAServerThatDoesNotStartIsAStandIn(t *testing.T) {
 	nowhere := &store{name: servers.EtcdName, available: func() error { return errors.New("not installed") }, skips: true}
 	bringUp(t.Context(), t.TempDir(), []*store{nowhere}, &out)
 	if !strings.Contains(out.String(), "SKIPPED: not installed") {
+		t.Errorf("printed\n%s", out.String())
+	}
+	out.Reset()
+	missing := &store{name: servers.PromtoolName, available: nowhere.available, skips: true}
+	found := &store{name: servers.PromtoolName, available: func() error { return nil }, version: func() (string, error) { return "promtool 1.2.3", nil }}
+	bringUp(t.Context(), t.TempDir(), []*store{missing, found}, &out)
+	if !strings.Contains(out.String(), "promtool  NOT FOUND, tests that need it are SKIPPED: not installed") || !strings.Contains(out.String(), "promtool  promtool 1.2.3\n") {
 		t.Errorf("printed\n%s", out.String())
 	}
 	out.Reset()
