@@ -33,7 +33,7 @@ peerbench-check: ## that the comparison of locks compiles, and a short run of it
 	@command -v redis-server >/dev/null || [ -x /usr/sbin/redis-server ] || echo '*** peerbench: the run is SKIPPED: redis-server is not installed (make deps) ***'
 	@cd $(PEERBENCH) && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test ./...
 
-deps: $(TESTRUN) ## install Redis, MariaDB, etcd, ZooKeeper, Java, Maven (Debian, Ubuntu) and fetch Kafka
+deps: $(TESTRUN) ## install Redis, MariaDB, etcd, ZooKeeper, promtool, Java, Maven (Debian, Ubuntu) and fetch Kafka
 	$(TESTRUN) -deps
 
 build: ## build api, syncer and flashsale into bin/

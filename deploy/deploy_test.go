@@ -78,7 +78,7 @@ func TestProgramsFindTheirServers(t *testing.T) {
 
 func TestEachServiceIsPinnedBoundedAndWatched(t *testing.T) {
 	c := compose(t)
-	if got := slices.Sorted(maps.Keys(c.Services)); !slices.Equal(got, []string{"api", "kafka", "migrate", "mysql", "redis", "syncer"}) {
+	if got := slices.Sorted(maps.Keys(c.Services)); !slices.Equal(got, []string{"api", "grafana", "kafka", "migrate", "mysql", "prometheus", "redis", "syncer"}) {
 		t.Fatalf("services %v", got)
 	}
 	published := regexp.MustCompile(`^127\.0\.0\.1:\d+:\d+$`)
@@ -102,7 +102,12 @@ func TestEachServiceIsPinnedBoundedAndWatched(t *testing.T) {
 			}
 		}
 		for _, volume := range s.Volumes {
-			if source, _, _ := strings.Cut(volume, ":"); !slices.Contains(slices.Collect(maps.Keys(c.Volumes)), source) {
+			switch source, _, _ := strings.Cut(volume, ":"); {
+			case strings.HasPrefix(source, "./"):
+				if _, err := os.Stat(source); err != nil || !strings.HasSuffix(volume, ":ro") {
+					t.Errorf("%s: %s: not there (%v), or not read-only", name, volume, err)
+				}
+			case !slices.Contains(slices.Collect(maps.Keys(c.Volumes)), source):
 				t.Errorf("%s: volume %s is not declared", name, source)
 			}
 		}
@@ -173,7 +178,7 @@ func TestDockerfileBuildsTheProgramsWithOurGo(t *testing.T) {
 
 // pinned: by a version, not by a word that means another image tomorrow.
 func pinned(image string) bool {
-	return regexp.MustCompile(`^[a-z0-9/.-]+:\d+\.\d+[a-z0-9.-]*$`).MatchString(image)
+	return regexp.MustCompile(`^[a-z0-9/.-]+:v?\d+\.\d+[a-z0-9.-]*$`).MatchString(image)
 }
 
 // reference is ${NAME}, ${NAME:-default} or ${NAME:?complaint}.

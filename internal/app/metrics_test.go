@@ -36,6 +36,7 @@ func has(text, series string) bool { return strings.Contains("\n"+text, "\n"+ser
 // Servers that take connections and say nothing take their own metrics away,
 // and nothing else.
 func TestScrapesWithSilentServers(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +70,7 @@ func TestScrapesWithSilentServers(t *testing.T) {
 
 // The lag is unknown while Kafka is away, neither what it was nor zero.
 func TestLagWithoutKafka(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	redis, kafka := servers.EmbeddedRedis(), servers.EmbeddedKafka(dir)
 	restart(t, redis)

@@ -73,6 +73,7 @@ func outcomeOf(err error) string {
 func TestSeller(t *testing.T) {
 	m := New([]string{"atomic", "setnx"})
 	s := m.Seller(answers("atomic", nil, "atomic", nil, "atomic", stock.ErrSoldOut, "", stock.ErrSoldOut), []string{"accepted", "sold_out"}, outcomeOf)
+	wants(t, scrape(t, m), `flashsale_purchases_total{outcome="sold_out",variant="unknown"} 0`) // no errors, rather than no data
 	for range 4 {
 		_, _ = s.Purchase(t.Context(), stock.Request{SaleID: "secret"})
 	}

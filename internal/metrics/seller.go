@@ -21,6 +21,9 @@ func (m *Metrics) Seller(next stock.Seller, outcomes []string, outcome func(erro
 			s.series[variant][code] = &purchaseSeries{make: func() (prometheus.Counter, prometheus.Observer) {
 				return m.purchases.WithLabelValues(variant, code), m.purchaseSeconds.WithLabelValues(variant, code)
 			}}
+			if variant == unknown {
+				m.purchases.WithLabelValues(variant, code) // so that the sum over variants begins with 0
+			}
 		}
 	}
 	return s

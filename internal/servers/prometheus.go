@@ -13,6 +13,10 @@ const PromtoolName = "promtool"
 // is no server; it comes in the same package as Prometheus.
 func Promtool() (path string, err error) { return find(PromtoolName) }
 
+// Prometheus is the path of the server. Tests that try rules and dashboards on
+// it start it by themselves.
+func Prometheus() (path string, err error) { return find("prometheus") }
+
 // PromtoolVersion is like "promtool 2.42.0", an error without promtool.
 func PromtoolVersion() (string, error) {
 	path, err := Promtool()

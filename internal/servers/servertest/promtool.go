@@ -10,10 +10,21 @@ import (
 // as such.
 func Promtool(t testing.TB) string {
 	t.Helper()
-	path, err := servers.Promtool()
+	return needs(t, servers.Promtool)
+}
+
+// Prometheus is the path of the server of that name; see Promtool.
+func Prometheus(t testing.TB) string {
+	t.Helper()
+	return needs(t, servers.Prometheus)
+}
+
+func needs(t testing.TB, find func() (string, error)) string {
+	t.Helper()
+	path, err := find()
 	if err != nil {
 		record(t, servers.PromtoolName, "skipped")
-		t.Skipf("needs %s (%v; `make deps` installs it)", servers.PromtoolName, err)
+		t.Skipf("%v (`make deps` installs it)", err)
 	}
 	return path
 }
