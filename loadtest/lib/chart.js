@@ -21,7 +21,7 @@ const GREY = '#64748b';
  * @param {Panel[]} panels
  */
 export function bars(title, labels, panels) {
-  const [left, panelWidth, gap, top, lineHeight] = [230, 260, 90, 70, 30];
+  const [left, panelWidth, gap, top, lineHeight] = [270, 260, 90, 70, 30];
   const width = left + panels.length * (panelWidth + gap);
   const height = top + labels.length * lineHeight + 20;
   const parts = labels.map((label, i) => text(left - 12, top + i * lineHeight + 15, label, { 'text-anchor': 'end' }));
