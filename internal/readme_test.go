@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,77 @@ func TestReadmeNamesTargetsAndTestsThatExist(t *testing.T) {
 			if !regexp.MustCompile(`(?m)^func ` + strings.Replace("Test.*"+pattern[1], "Test.*Test", "Test", 1)).MatchString(tests) {
 				t.Errorf("README.md runs %s, but no test of %s is so named", pattern[1], run[1])
 			}
+		}
+	}
+}
+
+// Pages that have commands for the reader, beside the README.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no pages found", err)
+	}
+	texts := make(map[string]string)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(file)] = string(text)
+	}
+	return texts
+}
+
+func TestPagesLinkToWhatExists(t *testing.T) {
+	for page, text := range pages(t) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join("../docs", link[1])); err != nil {
+				t.Errorf("docs/%s links to %s, which is not there", page, link[1])
+			}
+		}
+	}
+}
+
+// The commands of pages run tests that exist, and the lines that they are said
+// to print name tests that these commands run.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	command := regexp.MustCompile("go test ([a-z0-9./ ]+) -run '?([A-Za-z0-9$|]+)'?[^\n]*((?:\n *--- PASS: .*)*)")
+	found := 0
+	for page, text := range pages(t) {
+		for _, run := range command.FindAllStringSubmatch(text, -1) {
+			found++
+			tests := testsOf(t, strings.Fields(run[1]))
+			named := regexp.MustCompile(`(?m)^func (Test\w*)\(`).FindAllStringSubmatch(tests, -1)
+			for pattern := range strings.SplitSeq(run[2], "|") {
+				if !slices.ContainsFunc(named, func(name []string) bool { return regexp.MustCompile(pattern).MatchString(name[1]) }) {
+					t.Errorf("docs/%s runs %s, but no test of %s is so named", page, pattern, run[1])
+				}
+			}
+			for _, line := range regexp.MustCompile(`--- PASS: (\w+)(?:/(\S+))?`).FindAllStringSubmatch(run[3], -1) {
+				if !regexp.MustCompile(run[2]).MatchString(line[1]) || !strings.Contains(tests, "func "+line[1]+"(") {
+					t.Errorf("docs/%s: %s does not run %s", page, run[2], line[1])
+				}
+				if sub := strings.ReplaceAll(line[2], "_", " "); !strings.Contains(tests, sub) {
+					t.Errorf("docs/%s: %s has no case %q", page, line[1], sub)
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d commands found", found)
+	}
+}
+
+// Every variant has its two rows in the comparison.
+func TestEveryVariantIsCompared(t *testing.T) {
+	doc, err := os.ReadFile("lock/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range app.Variants() {
+		if rows := len(regexp.MustCompile(`(?m)^//\t`+name+` `).FindAllString(string(doc), -1)); rows < 2 {
+			t.Errorf("lock/doc.go has %d rows for %s, want what it protects against, and what it costs", rows, name)
 		}
 	}
 }

@@ -50,6 +50,20 @@
 //	                                                all leases of a process end with its session
 //	mysql-row     several processes; a crashed      the process is paused past the TTL; MySQL fails over
 //	              holder; work longer than the TTL  (all leases end); a connection for each key in use
+//	watchdog-cohort     as watchdog: one lease, handed on to others of the process
+//	watchdog-combining  as watchdog: one lease, one batch for all who wait in the process
+//
+// And the counters of a sale that take no lock, or one for a part:
+//
+//	variant            protects against              still fails when
+//	atomic             overselling, lost updates,    Redis loses what it acknowledged: the ledger settles
+//	                   repetitions, all by itself    each purchase once more
+//	striped            a crowd at one lock: eight    as watchdog, for an eighth of the units each; a look
+//	                   locks, eight parts of stock   into the others' parts costs two locks
+//	mysql-optimistic   lost updates: the units left  many come at once: most of them try again, and give
+//	                   are their own version         up in the end
+//	mysql-conditional  overselling: UPDATE ... WHERE  a row takes what MySQL can write, and no more
+//	                   remaining >= n
 //
 // What it costs and offers (round trips are those of an uncontended cycle):
 //
@@ -67,8 +81,14 @@
 //	etcd          3            etcd    yes    yes           queue, watch     no         among processes
 //	zookeeper     4            ZooKeeper yes  yes           queue, watch     no         among processes
 //	mysql-row     5            MySQL   yes    yes           queue, row lock  no         in a process
+//	watchdog-cohort    0 to 2  Redis   yes    yes           queue, pub/sub   no         in a process
+//	watchdog-combining 2 a batch Redis yes    yes           queue, pub/sub   no         in a process
+//	atomic        1 a batch    Redis   none needed          batch            -          in a process
+//	striped       2            Redis   yes    yes           queue, pub/sub   no         in a process
+//	mysql-optimistic >= 8 a try MySQL   none needed          trying again     -          no
+//	mysql-conditional >= 9     MySQL   none needed          row lock         -          MySQL's
 //
-// * grows within one process only.
+// * grows within one process only, so that a sale's has none: see LocalOptions.NoFence.
 //
 // ** in parallel: the caller waits for the quickest majority, twice.
 //
