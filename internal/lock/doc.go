@@ -115,10 +115,16 @@
 //	                                                than the safety factor
 //	Cohort        a round trip to the store for     a write that one holder left under way
 //	              each of a process' waiters        takes effect under the next: see Retire
+//	Fallback      callers who pile up behind a      it has degraded and there is a second
+//	              store that is down                process: each has its own holder
 //
 // A Cohort hands a lease on up to 64 times, for up to 20 ms, which over watchdog
 // is the sale variant watchdog-cohort. Holders that share a lease have the same
 // fence, which a store accepts again; only the next grant's is larger.
+//
+// A fallback.Fallback costs no round trip more, and none at all while its breaker
+// is open: it then rejects, or degrades to a lock of the process whose leases have
+// the fence 0. Only a guard in the database keeps two degraded processes apart.
 //
 // And a pair of locks in Redis, redislock.ReadWrite, that costs what watchdog does:
 // its readers share, are extended each by itself and have no fence; its writers
