@@ -16,16 +16,22 @@ import (
 // the test says.
 type shelf struct {
 	mu                 sync.Mutex
-	ends               time.Time // of the lease in the store
+	ends               time.Time     // of the lease in the store
+	later              time.Duration // than its holder thinks the lease ends
 	length, takes      time.Duration
 	extendErr, endErr  error // what is answered, if anything
 	endsAllTheSame     bool  // though the answer is an error
 	extends, endsAsked int
+	endedAfter         int  // extensions
+	deaf               bool // an extension doesn't end with its context
 	gaveUp             bool
 }
 
 func (s *shelf) extend(ctx context.Context) (time.Duration, error) {
 	asked := time.Now()
+	if s.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	select {
 	case <-time.After(s.takes): // never changed
 	case <-ctx.Done():
@@ -48,6 +54,7 @@ func (s *shelf) end(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endsAsked++
+	s.endedAfter = s.extends
 	there := time.Now().Before(s.ends)
 	if s.endErr == nil || s.endsAllTheSame {
 		s.ends = time.Time{}
@@ -79,7 +86,7 @@ func hold(t *testing.T, s *shelf, q *lock.Queue) *lock.Held {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.length, s.ends = length, time.Now().Add(length)
+	s.length, s.ends = length, time.Now().Add(length+s.later)
 	return lock.Hold(t.Context(), lock.HeldOptions{
 		Driver: "shelf", Key: "item", Sent: time.Now(), Length: length,
 		Extend: s.extend, End: s.end, Timeout: timeout, GiveUp: func() { s.gaveUp = true }, Turn: turn,
@@ -183,6 +190,45 @@ func TestHeldIsLostWhenTheStoreSaysSo(t *testing.T) {
 	})
 }
 
+// An extension after a loss would keep out who comes next.
+func TestHeldIsNotExtendedAfterItsLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q lock.Queue
+		s := &shelf{extendErr: errShelf}
+		h := hold(t, s, &q)
+		<-h.Lost()
+		synctest.Wait()
+		var before, after int
+		s.now(func() { before, s.extendErr = s.extends, nil })
+		time.Sleep(5 * length)
+		s.now(func() { after = s.extends })
+		if after != before {
+			t.Errorf("%d extensions after the loss", after-before)
+		}
+		locktest.Is(t, h.Release(t.Context()), lock.ErrLost)
+	})
+}
+
+// An extension under way when the lease is released could otherwise arrive after
+// its end.
+func TestHeldIsReleasedAfterAnExtensionUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q lock.Queue
+		s := &shelf{takes: time.Second, deaf: true}
+		h := hold(t, s, &q)
+		time.Sleep(length/3 + s.takes/2)
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.now(func() {
+			if s.extends != 1 || s.endedAfter != 1 {
+				t.Errorf("%d extensions, %d of them before the end", s.extends, s.endedAfter)
+			}
+		})
+		time.Sleep(s.takes)
+	})
+}
+
 func TestReleaseOfHeld(t *testing.T) {
 	for name, test := range map[string]struct {
 		shelf  func() *shelf
@@ -197,7 +243,7 @@ func TestReleaseOfHeld(t *testing.T) {
 		"never answered":                      {shelf: func() *shelf { return &shelf{endErr: errShelf} }, want: lock.ErrUnavailable, gaveUp: true},
 		"never answered: a context's error":   {shelf: func() *shelf { return &shelf{endErr: context.DeadlineExceeded} }, want: lock.ErrUnavailable, gaveUp: true},
 		"lost, and never answered":            {shelf: func() *shelf { return &shelf{extendErr: errShelf, endErr: errShelf} }, after: 2 * length, want: lock.ErrLost, gaveUp: true},
-		"lost, and there all the same":        {shelf: func() *shelf { return &shelf{extendErr: errShelf} }, after: length, want: lock.ErrLost},
+		"lost, and there all the same":        {shelf: func() *shelf { return &shelf{extendErr: errShelf, later: time.Second} }, after: length + time.Millisecond, want: lock.ErrLost},
 		"its end may have come by itself too": {shelf: func() *shelf { return &shelf{extendErr: errShelf, endErr: errShelf, endsAllTheSame: true} }, after: length - time.Nanosecond, want: lock.ErrLost},
 	} {
 		t.Run(name, func(t *testing.T) {
