@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
@@ -10,9 +11,10 @@ import (
 )
 
 func TestEtcdExcludesAcrossProcesses(t *testing.T) {
+	const ttl = 2 * time.Second
 	store := func(t *testing.T) string { return servertest.Prefix(t) + " " + strings.Join(servertest.Etcd(t), ",") }
-	locktest.RunProcesses(t, true, store, func(t *testing.T, store string) lock.Locker {
+	locktest.Processes{Fenced: true, TTL: ttl, Store: store, Open: func(t *testing.T, store string) lock.Locker {
 		prefix, addrs, _ := strings.Cut(store, " ")
-		return open(t, strings.Split(addrs, ","), Options{Prefix: prefix + "/", Wait: locktest.Patience})
-	})
+		return open(t, strings.Split(addrs, ","), Options{TTL: ttl, Prefix: prefix + "/", Wait: locktest.Patience})
+	}}.Run(t)
 }

@@ -11,7 +11,8 @@ import (
 type Cycle struct {
 	Asked, Granted      int64 // Acquire was called, and returned
 	Releasing, Released int64 // Release was called, and returned
-	Lost, Unsure        bool  // Release said ErrLost, or could not tell
+	Lost, Unsure        bool  // Release said ErrLost, or could not tell; or its holder was killed
+	Shared              bool  // a reader's lease, which may be valid at a time with other readers'
 	Fence               uint64
 }
 
@@ -19,13 +20,19 @@ type Cycle struct {
 // can have granted these, whatever order they are listed in: porcupine looks for
 // an order of grants and ends that agrees with what every contender saw when. A
 // lost lease may have ended at any time before its holder was told. fenced:
-// fences grow from grant to grant. undecided: it took too long to tell.
+// fences grow from grant to grant, but for readers', who have none. undecided: it took too long to tell.
 func Exclusive(history []Cycle, fenced bool) (exclusive, undecided bool) {
+	if together(history) {
+		return false, false
+	}
 	var operations []porcupine.Operation
 	for lease, c := range history {
+		if c.Shared {
+			continue
+		}
 		ended, end := c.Releasing, c.Released
 		if c.Lost {
-			ended = c.Granted
+			ended = c.Granted + 1
 		}
 		if c.Unsure {
 			end = 1<<63 - 1
@@ -49,6 +56,21 @@ func Exclusive(history []Cycle, fenced bool) (exclusive, undecided bool) {
 	}
 	result := porcupine.CheckOperationsTimeout(model, operations, 30*time.Second)
 	return result == porcupine.Ok, result == porcupine.Unknown
+}
+
+// together says whether a reader's lease was valid beside another's: held for
+// certain at the same instant. An order of all readers would take porcupine
+// longer to find than there is time.
+func together(history []Cycle) bool {
+	for _, reader := range history {
+		for _, writer := range history {
+			if reader.Shared && !writer.Shared && !reader.Lost && !writer.Lost &&
+				reader.Granted < writer.Releasing && writer.Granted < reader.Releasing {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mutex is the model: who holds it, 0 for nobody, and the last fence.

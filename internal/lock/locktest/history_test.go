@@ -7,6 +7,7 @@ func TestExclusiveFindsWhatNoLockCanHaveDone(t *testing.T) {
 		return Cycle{Asked: asked, Granted: granted, Releasing: releasing, Released: released, Fence: fence}
 	}
 	lost := func(c Cycle) Cycle { c.Lost = true; return c }
+	read := func(c Cycle) Cycle { c.Shared, c.Fence = true, 0; return c }
 	unsure := func(c Cycle) Cycle { c.Unsure = true; return c }
 	for name, test := range map[string]struct {
 		history []Cycle
@@ -22,6 +23,11 @@ func TestExclusiveFindsWhatNoLockCanHaveDone(t *testing.T) {
 		"granted twice after one loss":        {[]Cycle{lost(cycle(0, 1, 90, 99, 1)), cycle(10, 20, 50, 60, 2), cycle(11, 30, 40, 45, 3)}, false},
 		"a release that nobody saw":           {[]Cycle{unsure(cycle(0, 1, 10, 20, 1)), cycle(30, 40, 50, 60, 2)}, true},
 		"granted before a release nobody saw": {[]Cycle{unsure(cycle(0, 1, 50, 60, 1)), cycle(10, 20, 30, 40, 2)}, false},
+		"two read":                            {[]Cycle{read(cycle(0, 1, 20, 30, 0)), read(cycle(2, 10, 12, 40, 0))}, true},
+		"one writes while one reads":          {[]Cycle{read(cycle(0, 1, 20, 30, 0)), cycle(2, 10, 40, 50, 1)}, false},
+		"one reads while one writes":          {[]Cycle{cycle(0, 1, 20, 30, 1), read(cycle(2, 10, 40, 50, 0))}, false},
+		"one writes between two that read":    {[]Cycle{read(cycle(0, 1, 5, 6, 0)), cycle(2, 7, 8, 9, 1), read(cycle(3, 10, 11, 12, 0))}, true},
+		"one writes before the second reader": {[]Cycle{read(cycle(0, 1, 5, 6, 0)), read(cycle(0, 1, 20, 30, 0)), cycle(2, 7, 8, 9, 1)}, false},
 		"listed in another order than it was": {[]Cycle{cycle(4, 5, 6, 7, 2), cycle(0, 1, 2, 3, 1)}, true},
 	} {
 		if got, undecided := Exclusive(test.history, true); got != test.want || undecided {

@@ -20,7 +20,7 @@ import (
 // UPDATE in a transaction on a connection of its own.
 //
 // Protects against:  several processes; a holder that crashes: MySQL rolls back; work longer than the TTL, which pings extend.
-// Still fails when:  the process is paused past the TTL, and writes before it has heard; MySQL fails over, which ends every lease; many wait: each key takes a connection.
+// Still fails when:  the process is paused past the TTL, or MySQL closes its connection, and it writes before it has heard, which it does at the next ping; MySQL fails over, which ends every lease; many wait: each key takes a connection.
 // Fixed by:          the fence, checked where the guarded value is written. When that is MySQL too: one conditional UPDATE, without any lock.
 type Row struct {
 	db *sql.DB
