@@ -216,7 +216,7 @@ func (p Processes) contend(t *testing.T, path string, locker lock.Locker) {
 				lease, err := locker.Acquire(ctx, "contended")
 				c.Granted = time.Now().UnixNano()
 				if err != nil {
-					if ctx.Err() == nil {
+					if lock.ContextError(ctx) == nil {
 						t.Error(err)
 					}
 					return
