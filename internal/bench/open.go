@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"flashsale/internal/backoff"
 )
 
 // Open says how to load a sale with buyers that arrive at a rate, whatever the
@@ -144,12 +146,5 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 	if left <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Wait(ctx, left)
 }
