@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -40,6 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var (
 		flags  = flag.NewFlagSet("peerbench", flag.ContinueOnError)
 		asJSON = flags.Bool("json", false, "print one JSON object instead of a table")
+		only   = flags.String("only", "", "measure this scene alone")
 		window = flags.Duration("window", time.Second, "how long one measurement lasts")
 		rounds = flags.Int("rounds", 3, "how often each is measured; the median counts")
 	)
@@ -53,6 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "peerbench: allowed: -window up to %v, -rounds 1 to %d, nothing else\n", maxWindow, maxRounds)
 		return 2
 	}
+	scenes = slices.DeleteFunc(scenes, func(s scene) bool { return *only != "" && s.name != *only })
 	result, err := measureAll(ctx, *window, *rounds, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "peerbench:", err)

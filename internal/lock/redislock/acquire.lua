@@ -14,19 +14,18 @@
 --
 -- Fences are near 1.8e15. A Lua number holds that exactly, but tostring() does
 -- not print it so: '%.0f' does.
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
+local again = not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+if again and redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return redis.call('PTTL', KEYS[1])
 end
 
-local last = tonumber(redis.call('GET', KEYS[2]) or 0)
-if holder and last > 0 then
+local last = redis.call('GET', KEYS[2])
+if again and last then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return string.format('%.0f', last)
+  return string.format('%.0f', tonumber(last))
 end
 
 local now = redis.call('TIME')
-local fence = string.format('%.0f', math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2])))
+local fence = string.format('%.0f', math.max(tonumber(last or 0) + 1, tonumber(now[1]) * 1000000 + tonumber(now[2])))
 redis.call('SET', KEYS[2], fence, 'PX', ARGV[3])
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return fence

@@ -64,7 +64,9 @@ func TestFailoverRightAfterTheGrant(t *testing.T) {
 			older := acquire(t, variant.build(t, connect(t, servers.primary.Addr()), Options{}))
 			release(t, older) // so far, the replica knows all: also the fence
 			client := connect(t, servers.replica.Addr())
-			eventually(t, "the fence is replicated", func() bool { return client.Exists(t.Context(), fenceKey).Val() == 1 })
+			eventually(t, "the fence and the release are replicated", func() bool {
+				return client.Exists(t.Context(), fenceKey).Val() == 1 && client.Exists(t.Context(), lockKey).Val() == 0
+			})
 
 			servers.line.Disturb(locktest.Disturbance{DropReplies: true})
 			older = acquire(t, variant.build(t, connect(t, servers.primary.Addr()), Options{}))

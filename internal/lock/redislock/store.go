@@ -69,12 +69,15 @@ func newStore(client redis.UniversalClient, options Options, p polls) (*store, e
 // speak sets the protocol, which is made of the usual one.
 func (s *store) speak(dialect func(tokens) protocol) {
 	t := tokens{client: s.client, ttl: s.TTL, deletes: &compareDelete{client: s.client}}
+	if server, one := s.client.(*redis.Client); one { // of a cluster, keys may be on several
+		t.batcher = &batcher{client: server}
+	}
 	s.protocol = dialect(t)
 	if s.Replicas > 0 {
 		s.protocol = acknowledged{protocol: s.protocol, client: s.client.(sticky), replicas: s.Replicas, timeout: s.ReplicaTimeout,
 			on: func(conn redis.Cmdable) protocol {
 				t := t
-				t.client = conn
+				t.client, t.batcher = conn, nil
 				return dialect(t)
 			}}
 	}

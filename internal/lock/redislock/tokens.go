@@ -28,6 +28,7 @@ var (
 // tokens is the usual protocol: the lock is a key, its value the holder's token.
 type tokens struct {
 	client  redis.Cmdable
+	batcher *batcher // nil: every script goes alone
 	ttl     time.Duration
 	deletes *compareDelete
 }
@@ -35,8 +36,19 @@ type tokens struct {
 var _ protocol = tokens{}
 
 func (t tokens) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
-	return parseAnswer(acquireScript.Run(ctx, t.client, []string{lockKey, fenceKey},
-		token, t.ttl.Milliseconds(), fenceTTL.Milliseconds()).Result())
+	return parseAnswer(t.run(ctx, &call{
+		script: acquireScript,
+		keys:   []string{lockKey, fenceKey},
+		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds()},
+	}).Result())
+}
+
+// run runs a script, with others if it may.
+func (t tokens) run(ctx context.Context, c *call) *redis.Cmd {
+	if t.batcher == nil {
+		return c.script.Run(ctx, t.client, c.keys, c.args...)
+	}
+	return t.batcher.run(ctx, c)
 }
 
 // parseAnswer reads what an acquiring script returns: the fence as a string, or
@@ -57,7 +69,7 @@ func parseAnswer(reply any, err error) (answer, error) {
 }
 
 func (t tokens) extend(ctx context.Context, lockKey, token string) (bool, error) {
-	return extendScript.Run(ctx, t.client, []string{lockKey}, token, t.ttl.Milliseconds()).Bool()
+	return t.run(ctx, &call{script: extendScript, keys: []string{lockKey}, args: []any{token, t.ttl.Milliseconds()}}).Bool()
 }
 
 func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (bool, error) {
@@ -66,5 +78,5 @@ func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (boo
 			return deleted, err
 		}
 	}
-	return releaseScript.Run(ctx, t.client, []string{lockKey}, token, channel).Bool()
+	return t.run(ctx, &call{script: releaseScript, keys: []string{lockKey}, args: []any{token, channel}}).Bool()
 }
