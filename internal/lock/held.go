@@ -16,8 +16,7 @@ type Held struct {
 	*Term
 	o HeldOptions
 
-	stop context.CancelFunc
-	kept chan struct{} // closed when extending has ended
+	keeper *Keeper
 
 	once sync.Once
 	err  error
@@ -48,12 +47,8 @@ type HeldOptions struct {
 
 // Hold starts to extend a lease. ctx lends its values alone.
 func Hold(ctx context.Context, o HeldOptions) *Held {
-	h := &Held{Term: NewTerm(o.Sent.Add(o.Length), o.Turn.Leave), o: o, kept: make(chan struct{})}
-	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(h.kept)
-		h.Keep(ctx, o.Length, o.Extend)
-	}()
+	h := &Held{Term: NewTerm(o.Sent.Add(o.Length), o.Turn.Leave), o: o}
+	h.keeper = h.KeepLater(ctx, o.Length, o.Extend)
 	return h
 }
 
@@ -65,8 +60,7 @@ func (h *Held) Key() string { return h.o.Key }
 // finds the lock free.
 func (h *Held) Release(ctx context.Context) error {
 	h.once.Do(func() {
-		h.stop()
-		<-h.kept
+		h.keeper.Stop()
 		h.Stop()
 		if err := h.end(ctx); err != nil {
 			h.err = fmt.Errorf("%s: release %q: %w", h.o.Driver, h.o.Key, err)

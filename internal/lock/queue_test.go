@@ -131,3 +131,41 @@ func empty(t *testing.T, q *Queue) {
 		t.Errorf("%d keys are left behind", len(q.last))
 	}
 }
+
+func TestQueueHandsOverToWhoHasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		holder, err := q.Enter(t.Context(), "key", time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, someone := holder.Choose(); someone {
+			t.Error("chose nobody")
+		}
+		enter := func(ctx context.Context, offer string, entered chan<- *Turn) {
+			turn, _ := q.EnterWith(ctx, "key", time.Second, offer)
+			entered <- turn
+		}
+		first, second := make(chan *Turn), make(chan *Turn)
+		ctx, leave := context.WithCancel(t.Context())
+		go enter(ctx, "first", first)
+		synctest.Wait()
+		go enter(t.Context(), "second", second)
+		synctest.Wait()
+
+		if offer, _ := holder.Choose(); offer != "first" {
+			t.Errorf("chose %v", offer)
+		}
+		leave() // too late: it would leave what it is handed lying about
+		synctest.Wait()
+		holder.HandOver("the lock")
+		turn := <-first
+		if turn == nil || !turn.Chosen() || turn.Handed() != "the lock" {
+			t.Fatalf("the chosen one got %+v", turn)
+		}
+		turn.Leave()
+		if turn = <-second; turn == nil || turn.Chosen() || turn.Handed() != nil {
+			t.Errorf("the other one got %+v", turn)
+		}
+	})
+}

@@ -186,6 +186,8 @@ var batchable = map[*redis.Script]struct {
 	acquireScript: {"a", acquireSource, 2, 3},
 	extendScript:  {"e", extendSource, 1, 2},
 	releaseScript: {"r", releaseSource, 1, 2},
+
+	handOverScript: {"h", handOverSource, 2, 5},
 }
 
 var batchScript = redis.NewScript(batchSource())

@@ -27,6 +27,8 @@ var roles = map[*redis.Script]*redis.Script{
 	acquireScript: acquireScript, fairAcquireScript: acquireScript,
 	releaseScript: releaseScript, fairReleaseScript: releaseScript,
 	extendScript: extendScript,
+
+	handOverScript: acquireScript, // for who comes next
 }
 
 // role is what a command does; nil: nothing that a test picks.

@@ -26,8 +26,14 @@ func (l *lease) Fence() uint64 { return l.fence }
 // end gives the lock back and says what became of it.
 func (l *lease) end(ctx context.Context) error {
 	l.Stop()
+	return l.endUnsure(ctx, false)
+}
+
+// endUnsure is end after an attempt that may have succeeded, if before is true.
+func (l *lease) endUnsure(ctx context.Context, before bool) error {
 	lost := l.IsLost()
 	deleted, unsure, err := l.release(ctx, l.lockKey, l.token)
+	unsure = unsure || before
 	switch {
 	case lost:
 		return l.ended(lock.ErrLost)

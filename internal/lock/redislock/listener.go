@@ -71,6 +71,16 @@ func (l *listener) listen(name, token string) (wake <-chan struct{}, leave func(
 	}
 }
 
+// own is how many of those who hear of a release are this listener: 1 or 0.
+func (l *listener) own(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.channels[name]; c != nil && c.heard {
+		return 1
+	}
+	return 0
+}
+
 // close ends the connection. Who still waits goes on polling.
 func (l *listener) close() {
 	l.stop()

@@ -19,10 +19,14 @@ var (
 	releaseSource string
 	//go:embed extend.lua
 	extendSource string
+	//go:embed handover.lua
+	handOverSource string
 
 	acquireScript = redis.NewScript(acquireSource)
 	releaseScript = redis.NewScript(releaseSource)
 	extendScript  = redis.NewScript(extendSource)
+
+	handOverScript = redis.NewScript(handOverSource)
 )
 
 // tokens is the usual protocol: the lock is a key, its value the holder's token.
@@ -79,4 +83,13 @@ func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (boo
 		}
 	}
 	return t.run(ctx, &call{script: releaseScript, keys: []string{lockKey}, args: []any{token, channel}}).Bool()
+}
+
+func (t tokens) handOver(ctx context.Context, lockKey, fenceKey, token, next string, listeners int) (reply answer, released bool, err error) {
+	reply, err = parseAnswer(t.run(ctx, &call{
+		script: handOverScript,
+		keys:   []string{lockKey, fenceKey},
+		args:   []any{token, next, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), listeners},
+	}).Result())
+	return reply, reply.held > 0, err
 }

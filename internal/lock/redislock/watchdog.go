@@ -35,21 +35,43 @@ func NewWatchdog(client redis.UniversalClient, options Options) (*Watchdog, erro
 
 var _ lock.Locker = (*Watchdog)(nil)
 
-// Acquire waits for its turn in this process, then for the lock.
+// Acquire waits for its turn in this process, then for the lock, unless the
+// holder before has handed it over.
 func (w *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	deadline := time.Now().Add(w.Wait)
 	c := w.claim(key)
-	turn, err := w.queue.Enter(ctx, key, w.Wait)
+	turn, err := w.queue.EnterWith(ctx, key, w.Wait, c)
 	if err != nil {
 		return nil, c.giveUp(ctx, err)
 	}
-	won, err := c.win(ctx, deadline, w.listener)
+	won, row, err := w.take(ctx, c, turn, deadline)
 	if err != nil {
 		turn.Leave()
 		return nil, err
 	}
+	return &watchdogLease{watchedLease: watch(ctx, newLease(c, won, turn.Leave), nil), watchdog: w, turn: turn, row: row}, nil
+}
 
-	return watch(ctx, newLease(c, won, turn.Leave), turn.Leave), nil
+type watchdogLease struct {
+	*watchedLease
+	watchdog *Watchdog
+	turn     *lock.Turn
+	row      row
+}
+
+// Release stops the extending, as every watched lease does, and hands the lock
+// over or gives it back.
+func (l *watchdogLease) Release(ctx context.Context) error {
+	l.once.Do(func() {
+		l.keeper.Stop()
+		l.Stop()
+		var done bool
+		if done, l.err = l.handOver(ctx); !done {
+			l.err = l.endUnsure(ctx, false)
+		}
+		l.turn.Leave()
+	})
+	return l.err
 }
 
 // Close ends the connection that waiters share. Leases stay as they are;

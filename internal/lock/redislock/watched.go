@@ -11,9 +11,8 @@ import (
 // watchedLease is a lease that is extended for as long as it is held.
 type watchedLease struct {
 	*lease
-	stop    context.CancelFunc
-	watched chan struct{} // closed when extending has ended
-	after   func()        // is called at the end of the release
+	keeper *lock.Keeper
+	after  func() // is called at the end of the release
 
 	once sync.Once
 	err  error
@@ -21,13 +20,8 @@ type watchedLease struct {
 
 // watch starts to extend a lease. after is called once it has been released.
 func watch(ctx context.Context, l *lease, after func()) *watchedLease {
-	w := &watchedLease{lease: l, watched: make(chan struct{}), after: after}
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w.stop = stop
-	go func() {
-		defer close(w.watched)
-		w.Keep(watching, w.validity(), w.prolong)
-	}()
+	w := &watchedLease{lease: l, after: after}
+	w.keeper = w.KeepLater(ctx, w.validity(), w.prolong)
 	return w
 }
 
@@ -35,8 +29,7 @@ func watch(ctx context.Context, l *lease, after func()) *watchedLease {
 // not come after the delete. What comes after finds the lock free.
 func (l *watchedLease) Release(ctx context.Context) error {
 	l.once.Do(func() {
-		l.stop()
-		<-l.watched
+		l.keeper.Stop()
 		l.err = l.end(ctx)
 		l.after()
 	})
