@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var (
 		flags  = flag.NewFlagSet("peerbench", flag.ContinueOnError)
 		asJSON = flags.Bool("json", false, "print one JSON object instead of a table")
-		only   = flags.String("only", "", "measure this scene alone")
+		only   = flags.String("only", "", "measure this scene alone: contended, three_process or own_key; a table only")
 		window = flags.Duration("window", time.Second, "how long one measurement lasts")
 		rounds = flags.Int("rounds", 3, "how often each is measured; the median counts")
 	)
@@ -55,7 +55,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "peerbench: allowed: -window up to %v, -rounds 1 to %d, nothing else\n", maxWindow, maxRounds)
 		return 2
 	}
-	scenes = slices.DeleteFunc(scenes, func(s scene) bool { return *only != "" && s.name != *only })
+	if *only != "" {
+		scenes = slices.DeleteFunc(scenes, func(s scene) bool { return s.name != *only })
+	}
+	if len(scenes) == 0 || *only != "" && *asJSON {
+		fmt.Fprintln(stderr, "peerbench: -only names a scene, and goes without -json: there are no ratios of the others")
+		return 2
+	}
 	result, err := measureAll(ctx, *window, *rounds, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "peerbench:", err)

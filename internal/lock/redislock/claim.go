@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -29,7 +28,7 @@ type grant struct {
 var errLate = errors.New("granted too late to be of use")
 
 func (s *store) claim(key string) *claim {
-	c := &claim{store: s, key: key, token: rand.Text()}
+	c := &claim{store: s, key: key, token: s.names.next()}
 	c.lockKey, c.fenceKey = s.Keys(key)
 	return c
 }

@@ -2,9 +2,12 @@ package redislock
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"math/rand/v2"
 	"net"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,7 +51,20 @@ type store struct {
 	client redis.UniversalClient
 	Options
 	announces bool // whether a release is published, on a channel named as the lock
+	names     *names
 }
+
+// names makes tokens that nobody else has, in this process or another: a random
+// part, and a number. To draw each at random would cost more than all else that
+// a claim does.
+type names struct {
+	prefix string
+	last   atomic.Uint64
+}
+
+func newNames() *names { return &names{prefix: crand.Text() + "."} }
+
+func (n *names) next() string { return n.prefix + strconv.FormatUint(n.last.Add(1), 36) }
 
 func newStore(client redis.UniversalClient, options Options, p polls) (*store, error) {
 	if client == nil {
@@ -58,7 +74,7 @@ func newStore(client redis.UniversalClient, options Options, p polls) (*store, e
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	s := &store{client: client, Options: options}
+	s := &store{client: client, Options: options, names: newNames()}
 	if _, sticky := client.(sticky); options.Replicas > 0 && !sticky {
 		return nil, errNotSticky
 	}
