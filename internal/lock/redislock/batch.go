@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -178,11 +179,14 @@ func failed(err error) *redis.Cmd {
 	return cmd
 }
 
-// batchable are the scripts that can be run together.
-var batchable = map[*redis.Script]struct {
+// function is what a script is within a batch.
+type function struct {
 	name, source string
-	keys, args   int
-}{
+	keys, args   int // how many of each
+}
+
+// batchable are the scripts that can be run together.
+var batchable = map[*redis.Script]function{
 	acquireScript: {"a", acquireSource, 2, 3},
 	extendScript:  {"e", extendSource, 1, 2},
 	releaseScript: {"r", releaseSource, 1, 2},
@@ -199,7 +203,8 @@ func batchSource() string {
 		"-- KEYS: those of all in order    ARGV: of each its letter and its own\n" +
 		"-- Answers theirs, an error in the place of one that failed.\n" +
 		"local scripts = {}\n")
-	for _, f := range batchable {
+	inOrder := slices.SortedFunc(maps.Values(batchable), func(a, b function) int { return strings.Compare(a.name, b.name) })
+	for _, f := range inOrder { // one text in every process
 		fmt.Fprintf(&s, "scripts.%s = {%d, %d, function(KEYS, ARGV)\n%s\nend}\n", f.name, f.keys, f.args, f.source)
 	}
 	s.WriteString(`
