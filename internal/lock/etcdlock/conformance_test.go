@@ -71,3 +71,16 @@ func entries(t testing.TB, client *clientv3.Client, prefix string) (names []stri
 	}
 	return names
 }
+
+func TestManyCyclesLeaveEntriesOrLeasesBehind(t *testing.T) {
+	endpoints := []string{servertest.EtcdServer(t).Addr()} // whose leases are this test's alone
+	client := connect(t, endpoints)
+	locktest.RunManyCycles(t, locktest.Store{
+		New:     func(t testing.TB, s locktest.Setting) lock.Locker { return open(t, endpoints, Options{Wait: s.Wait}) },
+		Residue: func(t testing.TB, _ string) []string { return entries(t, client, defaultPrefix) },
+	}, "a", "b", "c", "d", "e", "f", "g", "h")
+	reply, err := client.Leases(t.Context())
+	if err != nil || len(reply.Leases) > 0 {
+		t.Errorf("%d leases are left, %v", len(reply.Leases), err)
+	}
+}

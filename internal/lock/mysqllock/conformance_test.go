@@ -117,3 +117,15 @@ func query(t testing.TB, db *sql.DB, statement string) (list []string) {
 	}
 	return list
 }
+
+// Each key that was ever used has its row, which holds the fence.
+func TestManyCyclesLeaveRowsBehind(t *testing.T) {
+	dsn, admin := database(t)
+	locktest.RunManyCycles(t, locktest.Store{
+		New:     func(t testing.TB, s locktest.Setting) lock.Locker { return open(t, dsn, Options{Wait: s.Wait}) },
+		Residue: func(t testing.TB, _ string) []string { return transactions(t, admin) },
+	}, "a", "b", "c", "d", "e", "f", "g", "h")
+	if rows := query(t, admin, "SELECT name FROM flashsale_locks"); len(rows) != 8 {
+		t.Errorf("rows: %q, want one a key", rows)
+	}
+}

@@ -52,3 +52,18 @@ func nodes(t testing.TB, l *Lock, parent string) []string {
 	}
 	return names
 }
+
+func TestManyCyclesLeaveNodesBehind(t *testing.T) {
+	addrs := servertest.ZooKeeper(t)
+	root := "/" + servertest.Prefix(t)
+	observer := dial(t, addrs, Options{})
+	locktest.RunManyCycles(t, locktest.Store{
+		New: func(t testing.TB, s locktest.Setting) lock.Locker {
+			return dial(t, addrs, Options{Wait: s.Wait, Root: root})
+		},
+		Residue: func(t testing.TB, key string) []string { return nodes(t, observer, root+"/key-"+key) },
+	}, "a", "b", "c", "d", "e", "f", "g", "h")
+	if left := nodes(t, observer, root); len(left) > 8 { // the keys' own, which ZooKeeper deletes some time
+		t.Errorf("left: %q", left)
+	}
+}
