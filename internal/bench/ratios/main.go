@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"flashsale/internal/app"
@@ -43,6 +44,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	flags := flag.NewFlagSet("ratios", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print one JSON object")
+	only := flags.String("only", "", "measure these paths of the request alone, as in gin,atomic")
+	profile := flags.String("profile", "", "with -only: a folder for a CPU profile of the API on each path")
 	as := flags.String("as", "", "what a child process is: gin or single")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -61,7 +64,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 			return errors.New("this needs a real " + name + ": make bench-ratios starts them")
 		}
 	}
-	result, err := measure(ctx, cfg, fullSize, stderr)
+	size := fullSize
+	if *only != "" {
+		size.only, size.profile = strings.Split(*only, ","), *profile
+	}
+	result, err := measure(ctx, cfg, size, stderr)
 	if result == nil {
 		return err
 	}

@@ -11,7 +11,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,6 +35,9 @@ type size struct {
 	delay            time.Duration // of the measurement from 201 to row
 	sampled          int           // one purchase in so many
 	settled, perTest time.Duration // at most, for the ledger to catch up, and for a row to appear
+
+	only    []string // paths: nothing else is measured
+	profile string   // a folder for profiles of the API on each of them
 }
 
 var fullSize = size{
@@ -66,7 +72,7 @@ func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *
 	}
 	defer os.RemoveAll(dir)
 	s := &setup{size: size, log: log, keys: rediskey.Keys{Prefix: cfg.Prefix}, prefix: cfg.Prefix, dsn: cfg.MySQLDSN, sold: map[string]int{}}
-	if s.programs, err = buildPrograms(ctx, dir, cfg); err != nil {
+	if s.programs, err = buildPrograms(ctx, dir, cfg, size.profile != ""); err != nil {
 		return nil, err
 	}
 	if s.tools, err = app.OpenInstallation(cfg); err != nil {
@@ -87,6 +93,9 @@ func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *
 
 	r := &result{}
 	began := time.Now()
+	if size.only != nil {
+		return nil, s.requestPath(ctx, r)
+	}
 	for _, part := range []func(context.Context, *result) error{s.requestPath, s.twoAPIs, s.race, s.ledgerRate, s.delayToLedger, s.audits} {
 		if err := part(ctx, r); err != nil {
 			return nil, err
@@ -204,6 +213,9 @@ var paths = []struct {
 func (s *setup) requestPath(ctx context.Context, r *result) error {
 	for round := range s.rounds {
 		for _, p := range paths {
+			if s.only != nil && !slices.Contains(s.only, p.name) {
+				continue
+			}
 			shot, err := s.one(ctx, p.variant, p.start)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
@@ -228,11 +240,46 @@ func (s *setup) one(ctx context.Context, variant string, start func(*programs, c
 			return nil, err
 		}
 	}
+	profiled := s.profiling(ctx, server, variant)
 	shot, err := s.shoot(ctx, l)
+	profiled()
 	if variant == "" || variant == "none" { // what is not promised is not checked
 		delete(s.sold, l.sale)
 	}
 	return shot, err
+}
+
+// profiling takes a CPU profile of an API while it is under load.
+func (s *setup) profiling(ctx context.Context, server *process, name string) (wait func()) {
+	if s.profile == "" || server.admin == "" {
+		return func() {}
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		seconds := int((s.warmUp + s.load).Seconds())
+		err := fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", server.admin, seconds), filepath.Join(s.profile, name+".pprof"))
+		if err != nil {
+			s.say("no profile of %s: %v", name, err)
+		}
+	})
+	return done.Wait
+}
+
+func fetch(ctx context.Context, url, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o644)
 }
 
 // twoAPIs sells one item through one process and through two, in turns.

@@ -31,7 +31,7 @@ type programs struct {
 	env []string
 }
 
-func buildPrograms(ctx context.Context, dir string, cfg app.Config) (*programs, error) {
+func buildPrograms(ctx context.Context, dir string, cfg app.Config, admin bool) (*programs, error) {
 	command := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "flashsale/cmd/api", "flashsale/cmd/syncer", "flashsale/internal/bench/ratios")
 	if output, err := command.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v: %w\n%s", command.Args, err, output)
@@ -44,8 +44,8 @@ func buildPrograms(ctx context.Context, dir string, cfg app.Config) (*programs, 
 	}
 	p.env = append(p.env, "FLASHSALE_LISTEN=127.0.0.1:0", "FLASHSALE_ADMIN_LISTEN=off", "FLASHSALE_ADMIN_TOKEN="+adminToken, "FLASHSALE_PREFIX="+cfg.Prefix,
 		"FLASHSALE_REDIS_ADDRS="+cfg.RedisAddrs[0], "FLASHSALE_KAFKA_BROKERS="+cfg.KafkaBrokers[0], "FLASHSALE_MYSQL_DSN="+cfg.MySQLDSN)
-	if profile := os.Getenv("RATIOS_PPROF"); profile != "" { // the address that an API alone shall serve pprof at
-		p.env = append(p.env, "FLASHSALE_ADMIN_LISTEN="+profile)
+	if admin { // the last one counts
+		p.env = append(p.env, "FLASHSALE_ADMIN_LISTEN=127.0.0.1:0")
 	}
 	return p, nil
 }
@@ -53,7 +53,7 @@ func buildPrograms(ctx context.Context, dir string, cfg app.Config) (*programs, 
 // process is one of them, running.
 type process struct {
 	*child.Child
-	addr string
+	addr, admin string
 }
 
 func (p *programs) api(ctx context.Context) (*process, error) { return p.start(ctx, listening, "api") }
@@ -68,7 +68,7 @@ func (p *programs) single(ctx context.Context) (*process, error) {
 }
 
 func (p *programs) start(ctx context.Context, ready, name string, args ...string) (*process, error) {
-	log := &watched{text: ready, seen: make(chan string, 1)}
+	log := &watched{text: ready, seen: make(chan [2]string, 1)}
 	command := exec.Command(filepath.Join(p.dir, name), args...)
 	command.Env, command.Stderr = p.env, log
 	c, err := child.Start(command)
@@ -76,8 +76,8 @@ func (p *programs) start(ctx context.Context, ready, name string, args ...string
 		return nil, err
 	}
 	select {
-	case addr := <-log.seen:
-		return &process{c, addr}, nil
+	case addrs := <-log.seen:
+		return &process{c, addrs[0], addrs[1]}, nil
 	case <-c.Done():
 		return nil, fmt.Errorf("%s ended: %w\n%s", name, c.Err(), log.tail())
 	case <-time.After(30 * time.Second):
@@ -98,7 +98,7 @@ func (p *process) stop() {
 // watched is a log that waits for a line.
 type watched struct {
 	text string
-	seen chan string // gets the addr of that line
+	seen chan [2]string // gets the addr of that line, and its admin
 
 	mu   sync.Mutex
 	last []byte
@@ -108,9 +108,9 @@ func (w *watched) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for line := range bytes.Lines(p) {
-		var fields struct{ Msg, Addr string }
+		var fields struct{ Msg, Addr, Admin string }
 		if json.Unmarshal(line, &fields) == nil && fields.Msg == w.text {
-			w.seen <- fields.Addr
+			w.seen <- [2]string{fields.Addr, fields.Admin}
 		}
 	}
 	w.last = append(w.last, p...)
