@@ -47,10 +47,10 @@ func (a *api) bind(c *gin.Context, r route) (input, error) {
 }
 
 func bindQuery(raw string, r route, p *problems) values {
-	got := values{}
-	if r.anyQuery {
-		return got
+	if r.anyQuery || raw == "" && len(r.query) == 0 {
+		return nil
 	}
+	got := values{}
 	query, err := url.ParseQuery(raw)
 	if err != nil {
 		p.add("query", "is malformed", "name=value pairs joined by &, percent-encoded")
@@ -66,6 +66,9 @@ func bindQuery(raw string, r route, p *problems) values {
 }
 
 func bindHeaders(header http.Header, fields []field, p *problems) values {
+	if len(fields) == 0 {
+		return nil
+	}
 	got := values{}
 	bindTexts(header, fields, got, p)
 	return got
@@ -120,6 +123,9 @@ func bindBody(c *gin.Context, r route, p *problems) (values, error) {
 }
 
 func checkMediaType(r *http.Request) error {
+	if types := r.Header["Content-Type"]; len(types) == 1 && types[0] == "application/json" && r.Header["Content-Encoding"] == nil {
+		return nil
+	}
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	if err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") ||
@@ -130,6 +136,13 @@ func checkMediaType(r *http.Request) error {
 }
 
 func readBody(c *gin.Context) ([]byte, error) {
+	if n := c.Request.ContentLength; 0 < n && n <= maxBody { // the server lets no more be read
+		raw := make([]byte, n)
+		if _, err := io.ReadFull(c.Request.Body, raw); err != nil {
+			return nil, detailed(errMalformed, "The body ended before it was complete.")
+		}
+		return raw, nil
+	}
 	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errTooLarge

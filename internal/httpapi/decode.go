@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +33,9 @@ func (p *problems) err() error {
 // unknown and repeated members, null for anything, and broken UTF-8. Its error
 // says that the body is no object at all; what is wrong with single fields goes to p.
 func decodeBody(body []byte, fields []field, p *problems) (values, error) {
+	if got, ok := decodePlain(body, fields); ok {
+		return got, nil
+	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, detailed(errMalformed, "The body is empty; it must be a JSON object.")
 	}
@@ -87,7 +89,11 @@ func decodeObject(raw []byte, path string, fields []field, p *problems) values {
 	return got
 }
 
-var integerPattern = regexp.MustCompile(`^-?[0-9]+$`)
+// isInteger says whether s is digits, perhaps with a minus.
+func isInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	return digits != "" && strings.Trim(digits, "0123456789") == ""
+}
 
 func decodeField(raw json.RawMessage, path string, f field, got values, p *problems) {
 	wrong := func(reason string) { p.add(path+f.name, reason, f.allowed()) }
@@ -136,7 +142,7 @@ func (f field) parse(s string, got values, wrong func(reason string)) {
 		}
 		got[f.name] = s
 	case integer:
-		if !integerPattern.MatchString(s) {
+		if !isInteger(s) {
 			wrong("is not an integer")
 			return
 		}
@@ -199,12 +205,22 @@ func (f field) checkText(s string) string {
 		return "is not offered here: it " + f.lacking[s]
 	case f.enum != nil && !slices.Contains(f.enum, s):
 		return "is not known"
-	case f.pattern != nil && !f.pattern.MatchString(s):
+	case !f.matches(s):
 		return "has characters that are not allowed"
 	case f.pattern == nil && strings.ContainsFunc(s, unicode.IsControl):
 		return "has control characters"
 	}
 	return ""
+}
+
+func (f field) matches(s string) bool {
+	switch {
+	case f.valid != nil:
+		return f.valid(s)
+	case f.pattern != nil:
+		return f.pattern.MatchString(s)
+	}
+	return true
 }
 
 // shorten keeps an unknown name from filling the answer.

@@ -83,15 +83,62 @@ func split(values map[string]any) [][]byte {
 		whole, _ := json.Marshal(values) // strings only: can't fail
 		return [][]byte{whole}
 	}
+	data := []byte(text)
+	if events := splitObjects(data); events != nil {
+		return events
+	}
 	var elements []json.RawMessage
-	if err := json.Unmarshal([]byte(text), &elements); err != nil || len(elements) == 0 {
-		return [][]byte{[]byte(text)}
+	if err := json.Unmarshal(data, &elements); err != nil || len(elements) == 0 {
+		return [][]byte{data}
 	}
 	events := make([][]byte, len(elements))
 	for i, element := range elements {
 		events[i] = element
 	}
 	return events
+}
+
+// splitObjects takes apart an array of flat objects without space between them,
+// as the scripts write it; nil for anything else.
+func splitObjects(data []byte) (events [][]byte) {
+	if !json.Valid(data) || data[0] != '[' {
+		return nil
+	}
+	for rest := data[1:]; ; {
+		if rest[0] != '{' {
+			return nil
+		}
+		end := endOfFlat(rest)
+		if end < 0 {
+			return nil
+		}
+		events = append(events, rest[:end:end])
+		switch rest = rest[end:]; {
+		case len(rest) == 1 && rest[0] == ']':
+			return events
+		case rest[0] != ',':
+			return nil
+		}
+		rest = rest[1:]
+	}
+}
+
+// endOfFlat is where a valid object ends that has none within; -1 if it has.
+func endOfFlat(data []byte) int {
+	for i, quoted := 1, false; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '}':
+			return i + 1
+		case c == '{' || c == '[':
+			return -1
+		}
+	}
+	return -1
 }
 
 // Delete removes exactly these entries; see stock.Outbox.

@@ -60,7 +60,7 @@ func (l *leader) step(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("relay: read: %w", err)
 	}
-	l.adapt(entries)
+	read, events := time.Now(), l.adapt(entries)
 	for len(entries) > 0 {
 		n, messages := l.batch(entries)
 		if err := l.forward(ctx, entries[:n], messages); err != nil {
@@ -68,19 +68,22 @@ func (l *leader) step(ctx context.Context) error {
 		}
 		entries = entries[n:]
 	}
+	if 0 < events && events < l.Batch {
+		backoff.Wait(ctx, l.Pace-time.Since(read))
+	}
 	return nil
 }
 
 // adapt keeps a read to about one batch of messages: an entry holds one event,
-// or hundreds when purchases were combined.
-func (l *leader) adapt(entries []stock.OutboxEntry) {
-	events := 0
+// or hundreds when purchases were combined. It counts the events.
+func (l *leader) adapt(entries []stock.OutboxEntry) (events int) {
 	for _, entry := range entries {
 		events += len(entry.Events)
 	}
 	if events > 0 {
 		l.want = min(max(l.Batch*len(entries)/events, 1), l.Batch)
 	}
+	return events
 }
 
 // batch takes entries, at least one, for about Batch messages.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"flashsale/internal/stock"
@@ -21,6 +22,9 @@ func (l *leader) message(entryID string, event []byte) stock.Message {
 		l.log.Error("outbox entry is far too large to be an event, only its beginning is kept", "entry", entryID, "bytes", len(event))
 		return stock.Message{Key: LockKey(l.shard), Value: event[:evidence:evidence]}
 	}
+	if sale, ok := plainSale(event); ok {
+		return stock.Message{Key: sale, Value: event}
+	}
 	var sale struct {
 		ID string `json:"sale_id"`
 	}
@@ -29,4 +33,16 @@ func (l *leader) message(entryID string, event []byte) stock.Message {
 		return stock.Message{Key: LockKey(l.shard), Value: event}
 	}
 	return stock.Message{Key: sale.ID, Value: event}
+}
+
+// plainSale finds the sale of an event as the counters write it, without
+// decoding the rest: every purchase comes through here.
+func plainSale(event []byte) (saleID string, ok bool) {
+	rest, ok := bytes.CutPrefix(event, []byte(`{"v":1,"type":"deducted","purchase_id":"`))
+	if !ok {
+		return "", false
+	}
+	purchase, rest, found := bytes.Cut(rest, []byte(`","sale_id":"`))
+	sale, _, ended := bytes.Cut(rest, []byte(`"`))
+	return string(sale), found && ended && bytes.IndexByte(purchase, '"') < 0 && stock.ValidID(string(sale))
 }

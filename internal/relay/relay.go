@@ -39,6 +39,11 @@ type Options struct {
 	// default. A wait can't be interrupted, so it delays shutdown.
 	Block time.Duration
 
+	// Pace is the shortest time from one read that found something to the next,
+	// 25 ms by default, unless a whole batch is waiting: what comes in between goes
+	// in one Publish, each of which costs Kafka the same however little is in it.
+	Pace time.Duration
+
 	// RetryMin and RetryMax bound the pauses after failures, 50 ms and 2 s by
 	// default; they double from one to the other.
 	RetryMin, RetryMax time.Duration
@@ -68,7 +73,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("relay: outbox, publisher and locker are required")
 	}
 	for name, value := range map[string]time.Duration{
-		"Block": o.Block, "RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "Yield": o.Yield,
+		"Block": o.Block, "Pace": o.Pace, "RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "Yield": o.Yield,
 		"Contend": o.Contend, "DepthEvery": o.DepthEvery, "Shards": time.Duration(o.Shards), "Batch": time.Duration(o.Batch),
 	} {
 		if value < 0 {
@@ -78,6 +83,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Shards = cmp.Or(o.Shards, rediskey.Shards)
 	o.Batch = cmp.Or(o.Batch, 500)
 	o.Block = cmp.Or(o.Block, 250*time.Millisecond)
+	o.Pace = cmp.Or(o.Pace, 25*time.Millisecond)
 	o.RetryMin = cmp.Or(o.RetryMin, 50*time.Millisecond)
 	o.RetryMax = cmp.Or(o.RetryMax, 2*time.Second)
 	o.Yield = cmp.Or(o.Yield, 15*time.Second)

@@ -22,15 +22,15 @@ var digestPattern = regexp.MustCompile(`^[a-z2-7]{26}$`)
 // repetition harmless. The sale stands in front because who has nothing but the
 // ID must find the shard that the purchase is kept on.
 func PurchaseID(saleID, userID, idempotencyKey string) string {
-	hash := sha256.New()
-	for _, part := range []string{saleID, userID, idempotencyKey} {
+	text := make([]byte, 0, 3*8+2*64+MaxKey)
+	for _, part := range [...]string{saleID, userID, idempotencyKey} {
 		// Each part is preceded by its length: ("ab", "c") is not ("a", "bc").
-		var length [8]byte
-		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-		hash.Write(length[:]) // hash.Hash never fails
-		hash.Write([]byte(part))
+		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
 	}
-	return saleID + "." + idEncoding.EncodeToString(hash.Sum(nil)[:16])
+	hash := sha256.Sum256(text)
+	id := make([]byte, 0, 64+1+26)
+	return string(idEncoding.AppendEncode(append(append(id, saleID...), '.'), hash[:16]))
 }
 
 // RandomKey is the idempotency key of a request that came without one: 32

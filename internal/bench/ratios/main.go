@@ -52,8 +52,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	switch *as {
 	case "gin":
+		app.RelaxGC() // as cmd/api does
 		return serveGin(ctx, stderr)
 	case "single":
+		app.RelaxGC()
 		return serveSingle(ctx, stderr)
 	}
 	cfg := app.Config{
