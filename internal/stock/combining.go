@@ -40,6 +40,9 @@ type CombiningOptions struct {
 // purpose: who comes alone is sent alone, at once; who comes while a batch is
 // under way goes with the next, together with whoever else has come by then.
 //
+// Once the counter has said that a sale is sold out, that stands for 200 ms; see
+// soldOut.
+//
 // Each purchase keeps what is its own: its idempotency key, its verdict, its
 // context. A client that hangs up takes itself out of the batch and changes
 // nothing for the others. What is said of the batch as a whole (ErrBusy,
@@ -48,6 +51,8 @@ type Combining struct {
 	direct *Direct
 	batch  int
 	wait   time.Duration
+
+	soldOut soldOut
 
 	mu    sync.Mutex
 	lines map[string]*line // by sale; a line exists while it is being served
@@ -104,6 +109,9 @@ func (c *Combining) Purchase(ctx context.Context, request Request) (Receipt, err
 	// Without a lock nobody's work has to wait for another's.
 	if !o.variant.Combine || !locked && o.sale.Work.Max > 0 {
 		return c.direct.fulfil(ctx, o)
+	}
+	if c.soldOut.refuses(request, o.sale, c.direct.now()) {
+		return o.receipt, ErrSoldOut
 	}
 	o.receipt.Locked = locked
 	t := &ticket{order: o, asked: c.direct.now(), done: make(chan struct{})}
@@ -205,7 +213,11 @@ func (c *Combining) serveUnlocked(saleID string, l *line) {
 		if len(batch) == 0 {
 			return
 		}
+		asked := c.direct.now()
 		results, err := deductAll(context.Background(), batch[0].variant.Counter, 0, batch)
+		if err == nil {
+			c.soldOut.learn(batch, results, asked)
+		}
 		for i, t := range batch {
 			var result Result
 			if err == nil {
@@ -262,7 +274,10 @@ func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor 
 			return err
 		}
 		batch = c.send(batch)
-		results, err = deductAll(ctx, first.variant.Counter, first.sale.fence(lease), batch)
+		asked := d.now()
+		if results, err = deductAll(ctx, first.variant.Counter, first.sale.fence(lease), batch); err == nil {
+			c.soldOut.learn(batch, results, asked)
+		}
 		return err
 	})
 	released := d.now()

@@ -1,0 +1,92 @@
+package stock
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// soldOutLifetime is how long a refusal stands, from when the counter was asked
+	// for it. So long a cancelled unit may stay unseen, whoever cancelled it.
+	soldOutLifetime = 200 * time.Millisecond
+
+	soldOutSales  = 1024
+	soldOutBuyers = 1 << 16 // of each of two generations
+)
+
+// soldOut remembers for a moment that a sale is sold out, so that those who come
+// late to a rush are answered without a round trip.
+//
+// It answers only who would get the same answer from the counter:
+//   - A request with an idempotency key may be the repetition of an accepted
+//     purchase, made through any process: the counter is asked.
+//   - A request above the sale's limit is refused for that: the counter is asked.
+//   - Fewer units than were refused may still be there: the counter is asked.
+//   - Who is known here to have bought is told so, by the counter. Who bought
+//     through another process and sends no key may read "sold out" meanwhile.
+//   - A sale that was closed meanwhile may still read "sold out".
+type soldOut struct {
+	mu    sync.Mutex
+	sales map[string]refusal
+	buyers,
+	before map[buyer]struct{} // the older generation
+}
+
+type refusal struct {
+	quantity int64 // so many units, or more, can't be had
+	until    time.Time
+}
+
+type buyer struct{ saleID, userID string }
+
+// refuses says whether an order of a request is refused without asking.
+func (s *soldOut) refuses(request Request, sale Sale, now time.Time) bool {
+	if request.IdempotencyKey != "" || request.Quantity > sale.PerUserLimit {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, known := s.sales[sale.ID]
+	if !known || request.Quantity < r.quantity || !now.Before(r.until) {
+		return false
+	}
+	b := buyer{sale.ID, request.UserID}
+	_, bought := s.buyers[b]
+	_, boughtBefore := s.before[b]
+	return !bought && !boughtBefore
+}
+
+// learn takes note of the counter's results, for which it was asked at the
+// instant sent.
+func (s *soldOut) learn(batch []*ticket, results []Result, sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, result := range results {
+		d := batch[i].deduction
+		switch result.Err.(type) {
+		case nil, *AlreadyBoughtError:
+			s.bought(buyer{d.SaleID, d.UserID})
+			continue
+		}
+		if result.Err == ErrSoldOut {
+			s.refused(d, sent)
+		}
+	}
+}
+
+func (s *soldOut) bought(b buyer) {
+	if s.buyers == nil || len(s.buyers) >= soldOutBuyers {
+		s.before, s.buyers = s.buyers, make(map[buyer]struct{})
+	}
+	s.buyers[b] = struct{}{}
+}
+
+func (s *soldOut) refused(d Deduction, sent time.Time) {
+	if r, known := s.sales[d.SaleID]; known && d.Quantity > r.quantity && sent.Before(r.until) {
+		return // what is known says more
+	}
+	if s.sales == nil || len(s.sales) >= soldOutSales {
+		s.sales = make(map[string]refusal) // they last for a moment only
+	}
+	s.sales[d.SaleID] = refusal{d.Quantity, sent.Add(soldOutLifetime)}
+}
