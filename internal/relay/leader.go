@@ -108,7 +108,6 @@ func (l *leader) forward(ctx context.Context, entries []stock.OutboxEntry, messa
 		if err := l.Publisher.Publish(ctx, messages); err != nil {
 			return fmt.Errorf("relay: publish: %w", err)
 		}
-		l.OnPublished(l.shard, len(messages))
 	}
 	for _, entry := range entries {
 		l.acked = append(l.acked, entry.ID)

@@ -56,15 +56,6 @@ type Options struct {
 	// leads, 250 ms by default, for lockers that don't wait by themselves.
 	Contend time.Duration
 
-	// OnPublished is called when Kafka has acknowledged so many messages of a
-	// shard.
-	OnPublished func(shard, messages int)
-
-	// OnDepth is called every DepthEvery (2 s by default) with the entries in
-	// all shards, whoever leads them, and the age of the oldest (0: none).
-	OnDepth    func(entries int64, oldest time.Duration)
-	DepthEvery time.Duration
-
 	Logger *slog.Logger // nil: nobody
 }
 
@@ -74,7 +65,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	for name, value := range map[string]time.Duration{
 		"Block": o.Block, "Pace": o.Pace, "RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "Yield": o.Yield,
-		"Contend": o.Contend, "DepthEvery": o.DepthEvery, "Shards": time.Duration(o.Shards), "Batch": time.Duration(o.Batch),
+		"Contend": o.Contend, "Shards": time.Duration(o.Shards), "Batch": time.Duration(o.Batch),
 	} {
 		if value < 0 {
 			return o, fmt.Errorf("relay: %s must not be negative", name)
@@ -88,10 +79,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.RetryMax = cmp.Or(o.RetryMax, 2*time.Second)
 	o.Yield = cmp.Or(o.Yield, 15*time.Second)
 	o.Contend = cmp.Or(o.Contend, 250*time.Millisecond)
-	o.DepthEvery = cmp.Or(o.DepthEvery, 2*time.Second)
-	if o.OnPublished == nil {
-		o.OnPublished = func(int, int) {}
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -119,9 +106,6 @@ func (r *Relay) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for shard := range r.options.Shards {
 		running.Go(func() { r.campaign(ctx, shard) })
-	}
-	if r.options.OnDepth != nil {
-		running.Go(func() { r.watchDepth(ctx) })
 	}
 	running.Wait()
 	return nil

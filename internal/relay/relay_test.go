@@ -305,41 +305,6 @@ func TestWhatIsNoEventIsPassedOn(t *testing.T) {
 	})
 }
 
-func TestDepthAndPublishedAreReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.hook = func(op string, _ int) stocktest.Fault {
-			if op == "publish" && time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) < time.Minute {
-				return stocktest.Refused
-			}
-			return stocktest.Fine
-		}
-		load(w)
-		var depths []int64
-		var oldest []time.Duration
-		published := map[int]int{}
-		p := w.start(t, "only", func(o *relay.Options) {
-			o.OnDepth = func(entries int64, age time.Duration) {
-				depths, oldest = append(depths, entries), append(oldest, age)
-			}
-			o.OnPublished = func(shard, messages int) {
-				w.Lock()
-				defer w.Unlock()
-				published[shard] += messages
-			}
-		})
-		w.awaitDrained(t)
-		time.Sleep(3 * time.Second) // fake: one more report
-		p.stop()
-		if depths[0] != 18 || oldest[0] != 12*time.Second || depths[len(depths)-1] != 0 || oldest[len(oldest)-1] != 0 {
-			t.Errorf("depths %v, oldest %v", depths, oldest)
-		}
-		if published[0] != 18 || published[1] != 18 {
-			t.Errorf("published %v", published)
-		}
-	})
-}
-
 func TestOptionsAreChecked(t *testing.T) {
 	if _, err := relay.New(relay.Options{}); err == nil {
 		t.Error("no ports, no error")

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"flashsale/internal/stock"
@@ -47,17 +46,7 @@ type Options struct {
 	// or will be together with a later batch's.
 	OnBatch func(Batch)
 
-	// OnLag is called every LagEvery (5 s by default) with the messages that
-	// are not committed yet, if the Source can tell (see Lagger).
-	OnLag    func(messages int64)
-	LagEvery time.Duration
-
 	Logger *slog.Logger // nil: nobody
-}
-
-// Lagger is a Source that knows how far behind it is.
-type Lagger interface {
-	Lag(ctx context.Context) (int64, error)
 }
 
 // Batch says what became of one batch.
@@ -74,7 +63,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	for name, value := range map[string]time.Duration{
 		"Batch": time.Duration(o.Batch), "Linger": o.Linger, "Timeout": o.Timeout, "Grace": o.Grace,
-		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "LagEvery": o.LagEvery,
+		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax,
 	} {
 		if value < 0 {
 			return o, fmt.Errorf("syncer: %s must not be negative", name)
@@ -86,7 +75,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	o.RetryMin = cmp.Or(o.RetryMin, 100*time.Millisecond)
 	o.RetryMax = cmp.Or(o.RetryMax, 5*time.Second)
-	o.LagEvery = cmp.Or(o.LagEvery, 5*time.Second)
 	if o.OnBatch == nil {
 		o.OnBatch = func(Batch) {}
 	}
@@ -113,10 +101,6 @@ func New(o Options) (*Syncer, error) {
 // Grace, and leaves the group by closing the source if that is an io.Closer;
 // the result is the closing's.
 func (s *Syncer) Run(ctx context.Context) error {
-	var lag sync.WaitGroup
-	if lagger, ok := s.options.Source.(Lagger); ok && s.options.OnLag != nil {
-		lag.Go(func() { s.watchLag(ctx, lagger) })
-	}
 	for ctx.Err() == nil {
 		messages, err := s.fetch(ctx)
 		if err == nil {
@@ -126,7 +110,6 @@ func (s *Syncer) Run(ctx context.Context) error {
 			s.options.Logger.Debug("syncer stops", "error", err, "in_hand", len(messages))
 		}
 	}
-	lag.Wait()
 	if closer, ok := s.options.Source.(io.Closer); ok {
 		return closer.Close()
 	}

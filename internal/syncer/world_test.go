@@ -211,16 +211,6 @@ func (w *world) accountedFor(m stock.Message) bool {
 	})
 }
 
-func (p *process) Lag(context.Context) (int64, error) {
-	p.Lock()
-	defer p.Unlock()
-	var lag int64
-	for i := range p.log {
-		lag += int64(len(p.log[i])) - p.committed[i]
-	}
-	return lag, nil
-}
-
 func (p *process) Close() error {
 	p.Lock()
 	defer p.Unlock()
