@@ -20,13 +20,35 @@ local outbox = redis.call('TYPE', KEYS[4])['ok']
 if outbox ~= 'none' and outbox ~= 'stream' then return redis.error_reply('WRONGTYPE outbox is no stream') end
 
 local now = state(sale[5], sale[6], sale[7])
-local reply, fresh, answers, bought, units, events = {'decided'}, {}, {}, {}, 0, {}
+local reply, purchases, buyers, answers, bought, units, events = {'decided'}, {}, {}, {}, {}, 0, {}
+
+-- One command for many purchases is a third of the work of one for each; a
+-- thousand arguments are well within what Lua's stack holds.
+local function read(key, offset)
+  local values, names = {}, {}
+  for i = 2, #ARGV, 5 do
+    names[#names + 1] = ARGV[i + offset]
+    if #names == 1000 or i + 5 > #ARGV then
+      for _, value in ipairs(redis.call('HMGET', key, unpack(names))) do values[#values + 1] = value end
+      names = {}
+    end
+  end
+  return values
+end
+local function write(key, pairs)
+  for i = 1, #pairs, 1000 do
+    redis.call('HSET', key, unpack(pairs, i, math.min(i + 999, #pairs)))
+  end
+end
+
+local stored, holds = read(KEYS[3], 0), read(KEYS[2], 1)
 
 local function decide(i)
   local id, user, quantity = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
-  local known = answers[id] or redis.call('HGET', KEYS[3], id)
+  local n = (i + 3) / 5
+  local known = answers[id] or stored[n]
   if known then return 'known', known end
-  local held = bought[user] or redis.call('HGET', KEYS[2], user)
+  local held = bought[user] or holds[n]
   if now ~= 'open' then return now, '' end
   if quantity > limit then return 'over_limit', string.format('%.0f', limit) end
   if held then return 'already_bought', held end
@@ -37,7 +59,10 @@ local function decide(i)
   local left = string.format('%.0f', remaining)
   answers[id] = ARGV[i + 3] .. ',"remaining":' .. left .. '}'
   bought[user] = id
-  fresh[#fresh + 1] = i
+  purchases[#purchases + 1] = id
+  purchases[#purchases + 1] = answers[id]
+  buyers[#buyers + 1] = user
+  buyers[#buyers + 1] = id
   events[#events + 1] = ARGV[i + 4]
   return 'accepted', left
 end
@@ -50,12 +75,10 @@ for i = 2, #ARGV, 5 do
 end
 
 if fence > last then redis.call('HSET', KEYS[1], 'last_fence', ARGV[1]) end
-if #fresh == 0 then return reply end
+if #events == 0 then return reply end
 redis.call('HSET', KEYS[1], 'remaining', string.format('%.0f', remaining))
 redis.call('HINCRBY', KEYS[1], 'accepted', units)
-for _, i in ipairs(fresh) do
-  redis.call('HSET', KEYS[3], ARGV[i], answers[ARGV[i]])
-  redis.call('HSET', KEYS[2], ARGV[i + 1], ARGV[i])
-end
+write(KEYS[3], purchases)
+write(KEYS[2], buyers)
 redis.call('XADD', KEYS[4], '*', 'd', '[' .. table.concat(events, ',') .. ']')
 return reply

@@ -2,6 +2,7 @@ package redisstock
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
@@ -54,6 +55,37 @@ func TestABatchWhoseAnswerIsLostIsDeductedOnce(t *testing.T) {
 					t.Errorf("%d outbox entries, want 2", entries)
 				}
 			})
+		}
+	}
+}
+
+// A batch of any size is one step: more than a command of it takes arguments.
+func TestALargeBatchIsDecidedWhole(t *testing.T) {
+	f := onReal(t)
+	sale := testSale(t, f)
+	if err := f.client.HSet(t.Context(), f.keys.Sale(sale.ID), "initial", 5000, "remaining", 5000).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var batch []stock.Deduction
+	for n := range 2501 {
+		batch = append(batch, deductionOf(sale, fmt.Sprint("user-", n), 1))
+	}
+	for round, replayed := range []bool{false, true} {
+		results, err := f.Atomic().Deduct(t.Context(), 0, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, result := range results {
+			if want := (stock.Result{Remaining: 4999 - int64(n), Replayed: replayed}); result != want {
+				t.Fatalf("round %d, result %d is %+v, want %+v", round, n, result, want)
+			}
+		}
+		wantLeft(t, f, sale, 2499, 2501)
+	}
+	for n := range 2501 {
+		user := fmt.Sprint("user-", n)
+		if p, err := f.PurchaseOf(t.Context(), sale.ID, user); err != nil || p.UserID != user || p.PurchaseID != batch[n].PurchaseID {
+			t.Fatalf("%s has %+v (%v)", user, p, err)
 		}
 	}
 }
