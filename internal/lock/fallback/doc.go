@@ -30,6 +30,9 @@
 // of an earlier lease keep its holder from writing beside a degraded one, since nothing
 // with a larger number has been written.
 //
+// A lock.Cohort belongs on top of a Fallback, not below it: the queue in front of
+// Degrade would leave it no waiters to hand a lease to.
+//
 // A lease stays what it was when it was granted: the breaker's opening ends none, and
 // its closing doesn't end a degraded one. A request that a hanging store has taken
 // in may still be granted when it goes on; if it can't be given back, the key is
