@@ -145,7 +145,7 @@ func (s *setup) newSale(ctx context.Context, api *process, variant string, units
 // shorter one to warm up. It wants the outbox to be empty before and after.
 func (s *setup) shoot(ctx context.Context, l load) (*shot, error) {
 	l.clients = s.clients
-	sold := 0
+	duration, sold := max(l.duration, s.load), 0
 	fire := func(d time.Duration) (*shot, error) {
 		l.first, l.duration = s.user, d
 		shot, err := l.fire(ctx)
@@ -161,7 +161,7 @@ func (s *setup) shoot(ctx context.Context, l load) (*shot, error) {
 			return nil, err
 		}
 	}
-	shot, err := fire(max(l.duration, s.load))
+	shot, err := fire(duration)
 	if err != nil {
 		return nil, err
 	}
