@@ -238,7 +238,7 @@ func (m measurement) make(ctx context.Context, plan bench.Plan) (report *bench.R
 	s = newScreen(out, m.stderr)
 	s.bar = true
 	seed := cmp.Or(m.seed, rand.Uint64()>>1)
-	s.say("%s: %s; %d runs, seed %d", m.title, strings.Join(plan.Variants, ", "), plan.Runs, seed)
+	s.say("%s: %s; runs %d, seed %d", m.title, strings.Join(plan.Variants, ", "), plan.Runs, seed)
 
 	t, err := m.open(ctx, m.program, s)
 	if err != nil {

@@ -25,7 +25,8 @@ func (r *Report) Conclusions() []string {
 
 // sayOverselling joins races and loads: in either a unit can be sold twice.
 func (r *Report) sayOverselling() string {
-	var guarded, slipped []string
+	var guarded, slipped, lucky []string
+	broken := map[string]bool{}
 	none, lost := "", 0.0
 	bad := map[string]bool{}
 	seen := map[string]bool{}
@@ -37,6 +38,7 @@ func (r *Report) sayOverselling() string {
 		switch {
 		case s.Variant != NoLock:
 			bad[s.Variant] = bad[s.Variant] || wrong
+			broken[s.Variant] = s.Broken
 			if !seen[s.Variant] {
 				seen[s.Variant] = true
 				guarded = append(guarded, s.Variant)
@@ -52,9 +54,12 @@ func (r *Report) sayOverselling() string {
 	}
 	var exact []string
 	for _, variant := range guarded {
-		if bad[variant] {
+		switch {
+		case bad[variant]:
 			slipped = append(slipped, variant)
-		} else {
+		case broken[variant]:
+			lucky = append(lucky, variant)
+		default:
 			exact = append(exact, variant)
 		}
 	}
@@ -64,6 +69,9 @@ func (r *Report) sayOverselling() string {
 	}
 	if len(slipped) > 0 {
 		text += and(slipped) + ": units were oversold, lost or gone. "
+	}
+	if len(lucky) > 0 {
+		text += and(lucky) + ": broken on purpose, exact only because nobody crashed or paused. "
 	}
 	return strings.TrimSpace(text)
 }

@@ -111,6 +111,20 @@ func TestReportNamesFaultsOfEachRun(t *testing.T) {
 	}
 }
 
+// A lock that is broken on purpose gets no praise for a run in which nobody
+// crashed, and isn't the fastest that is safe.
+func TestReportSetsBrokenLocksApart(t *testing.T) {
+	r := sampleReport(ModelClosed)
+	for i := range r.Samples {
+		r.Samples[i].Broken = r.Samples[i].Variant == "watchdog"
+	}
+	r.Complete(Plan{}, r.Samples, nil)
+	text := strings.Join(r.Conclusions(), "\n")
+	if !strings.Contains(text, "watchdog: broken on purpose, exact only because") || strings.Contains(text, "watchdog: nothing oversold") || strings.Contains(text, "fastest") {
+		t.Error(text)
+	}
+}
+
 func TestReportAsJSON(t *testing.T) {
 	text, err := json.Marshal(sampleReport(ModelOpen))
 	if err != nil {
