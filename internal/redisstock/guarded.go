@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"flashsale/internal/stock"
 )
 
@@ -109,23 +111,34 @@ func (g guardedCounter) write(ctx context.Context, saleID string, fence uint64, 
 		return nil
 	}
 
-	reply, err := g.call(ctx, stock.ErrOutcomeUnknown, guardedWriteScript, g.deductKeys(saleID), args...)
-	if err != nil {
+	stored, err := g.writeAccepted(ctx, guardedWriteScript, saleID, args, results, accepted)
+	if err != nil || stored == nil {
 		return err
+	}
+	return replay(stored, batch, results, accepted)
+}
+
+// writeAccepted runs a script that stores the accepted ones of results, and
+// returns what it answers for each of them; nil when the sale isn't open any more,
+// which results then say.
+func (s *Store) writeAccepted(ctx context.Context, script *redis.Script, saleID string, args []any, results []stock.Result, accepted []int) ([]any, error) {
+	reply, err := s.call(ctx, stock.ErrOutcomeUnknown, script, s.deductKeys(saleID), args...)
+	if err != nil {
+		return nil, err
 	}
 	switch reply[0] {
 	case "missing":
-		return notFound(saleID)
+		return nil, notFound(saleID)
 	case "stale":
-		return stale(saleID)
+		return nil, stale(saleID)
 	case string(stock.StateScheduled), string(stock.StateClosed):
 		refuse(results, accepted, stock.State(fmt.Sprint(reply[0])))
-		return nil
+		return nil, nil
 	}
 	if len(reply) != 1+len(accepted) {
-		return unexpected(reply)
+		return nil, unexpected(reply)
 	}
-	return replay(reply[1:], batch, results, accepted)
+	return reply[1:], nil
 }
 
 // refuse turns acceptances into the refusal of a sale that is not open.

@@ -206,26 +206,13 @@ func (s stripedCounter) write(ctx context.Context, fence uint64, batch []stock.D
 	if len(accepted) == 0 {
 		return nil
 	}
-	saleID := batch[0].SaleID
-	reply, err := s.call(ctx, stock.ErrOutcomeUnknown, stripedWriteScript, s.deductKeys(saleID), args...)
-	if err != nil {
+	stored, err := s.writeAccepted(ctx, stripedWriteScript, batch[0].SaleID, args, results, accepted)
+	if err != nil || stored == nil {
 		return err
-	}
-	switch reply[0] {
-	case "missing":
-		return notFound(saleID)
-	case "stale":
-		return stale(saleID)
-	case string(stock.StateScheduled), string(stock.StateClosed):
-		refuse(results, accepted, stock.State(fmt.Sprint(reply[0])))
-		return nil
-	}
-	if len(reply) != 1+len(accepted) {
-		return unexpected(reply)
 	}
 	left := map[string]int64{} // purchase ID -> what it left
 	for n, i := range accepted {
-		known, err := parseKnown(batch[i].PurchaseID, fmt.Sprint(reply[1+n]))
+		known, err := parseKnown(batch[i].PurchaseID, fmt.Sprint(stored[n]))
 		if err != nil {
 			return err
 		}
