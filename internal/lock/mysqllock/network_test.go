@@ -1,0 +1,142 @@
+package mysqllock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"flashsale/internal/lock"
+	"flashsale/internal/lock/locktest"
+)
+
+const timeout = 300 * time.Millisecond // of a statement on a disturbed line
+
+// eachDisturbance runs a test with a line to MySQL and with all that happens on
+// it. Once the line is well again, nothing may be left in MySQL or in the process.
+func eachDisturbance(t *testing.T, test func(t *testing.T, dsn, near string, disturb func(), restore func())) {
+	database(t) // starts the server, whose process is no leak of a test's
+	for name, how := range map[string]locktest.Disturbance{
+		"reset":         {Reset: true},
+		"requests lost": {DropRequests: true},
+		"replies lost":  {DropReplies: true},
+		"too slow":      {Delay: 2 * timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, before) }) // runs last
+			dsn, admin := database(t)
+			line, near := overLine(t, dsn)
+			restore := func() { line.Disturb(locktest.Disturbance{}) }
+			test(t, dsn, near, func() { line.Disturb(how) }, restore)
+			restore()
+			if left := transactions(t, admin); len(left) > 0 {
+				t.Errorf("transactions are left: %q", left)
+			}
+		})
+	}
+}
+
+// bounded calls fn, which has to end in time.
+func bounded(t *testing.T, what string, fn func()) {
+	t.Helper()
+	begin := time.Now()
+	fn()
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("%s took %v", what, took)
+	}
+}
+
+func TestNetworkFailsDuringAcquire(t *testing.T) {
+	eachDisturbance(t, func(t *testing.T, _, near string, disturb, restore func()) {
+		locker := open(t, near, Options{TTL: time.Minute, Timeout: timeout})
+		if err := acquire(t, locker).Release(t.Context()); err != nil { // so that it is connected
+			t.Fatal(err)
+		}
+		disturb()
+		bounded(t, "acquire", func() {
+			_, err := locker.Acquire(t.Context(), "item")
+			locktest.Is(t, err, lock.ErrUnavailable)
+		})
+		restore()
+		if err := acquire(t, locker).Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+func TestNetworkFailsDuringExtend(t *testing.T) {
+	eachDisturbance(t, func(t *testing.T, dsn, near string, disturb, _ func()) {
+		first := acquire(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
+		disturb()
+		bounded(t, "the loss", func() { <-first.Lost() })
+		bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		second := acquire(t, open(t, dsn, Options{Wait: patience})) // within the TTL of the silent one
+		if second.Fence() <= first.Fence() {
+			t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+		}
+		if err := second.Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+// A release may fail, but not silently, and another gets the lock all the same.
+func TestNetworkFailsDuringRelease(t *testing.T) {
+	eachDisturbance(t, func(t *testing.T, dsn, near string, disturb, _ func()) {
+		first := acquire(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
+		disturb()
+		bounded(t, "release", func() {
+			if err := first.Release(t.Context()); err == nil {
+				t.Error("a release that was not answered is none")
+			}
+		})
+		if err := acquire(t, open(t, dsn, Options{Wait: patience})).Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+// Who leaves while an acquisition is under way, at whatever statement, leaves no
+// row lock, no transaction and no goroutine: beside a holder, and alone.
+func TestACallerThatLeavesLeavesNoRowLock(t *testing.T) {
+	database(t)
+	for name, held := range map[string]bool{"free": false, "held": true} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Cleanup(func() { goleak.VerifyNone(t, before) })
+			dsn, admin := database(t)
+			l := open(t, dsn, Options{})
+			other := open(t, dsn, Options{Wait: lock.TryOnce})
+			if err := acquire(t, l).Release(t.Context()); err != nil { // makes the row
+				t.Fatal(err)
+			}
+			var holder lock.Lease
+			if held {
+				holder = acquire(t, other)
+			}
+			for after := range 20 { // at various instants of an acquisition that takes some milliseconds
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(after)*150*time.Microsecond)
+				lease, err := l.Acquire(ctx, "item")
+				cancel()
+				if err != nil {
+					locktest.Is(t, err, context.DeadlineExceeded)
+				} else if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			}
+			if held {
+				if err := holder.Release(t.Context()); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			}
+			if left := transactions(t, admin); len(left) > 0 {
+				t.Fatalf("transactions are left: %q", left)
+			}
+			if err := acquire(t, l).Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		})
+	}
+}
