@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,17 +15,14 @@ import (
 // network is a lock whose lines to its servers a test disturbs: all of the only
 // one's, or those of a majority.
 type network struct {
-	lines  []*locktest.Link
-	near   func(testing.TB, Options) lock.Locker // by these lines
-	far    func(testing.TB, Options) lock.Locker // by others
-	left   func(testing.TB) []string             // keys on the servers, but for the fence
-	longer time.Duration                         // how late a late answer is
+	lines   []*locktest.Link
+	near    func(testing.TB, Options) lock.Locker // by these lines
+	far     func(testing.TB, Options) lock.Locker // by others; excludes near
+	left    func(testing.TB) []string             // keys on the servers, but for the fence
+	lasting bool                                  // its leases are extended
 }
 
 func (n network) disturb(how locktest.Disturbance) {
-	if how.Delay > 0 {
-		how.Delay = n.longer
-	}
 	for _, line := range n.lines {
 		line.Disturb(how)
 	}
@@ -41,61 +39,106 @@ func byLine(t testing.TB, addr string) *redis.Client {
 	return client
 }
 
-// eachNetwork runs a test with watchdog and redlock, and every disturbance.
+// maker makes a lock with a client.
+type maker func(testing.TB, *redis.Client, Options) lock.Locker
+
+func makeWriter(t testing.TB, client *redis.Client, o Options) lock.Locker {
+	return makeReadWrite(t, client, o).Writer()
+}
+
+func makeReader(t testing.TB, client *redis.Client, o Options) lock.Locker {
+	return makeReadWrite(t, client, o).Reader()
+}
+
+func makeReadWrite(t testing.TB, client *redis.Client, o Options) *ReadWrite {
+	t.Helper()
+	rw, err := NewReadWrite(client, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rw.Close() })
+	return rw
+}
+
+// onOne is the network of a lock in one Redis, where it has names of its own.
+func onOne(near, far maker, lasting bool) func(t *testing.T, addr, names string) network {
+	return func(t *testing.T, addr, names string) network {
+		line, direct := locktest.NewLink(t, addr), connect(t, addr)
+		named := func(make maker, client *redis.Client) func(testing.TB, Options) lock.Locker {
+			return func(t testing.TB, o Options) lock.Locker {
+				o.Keys = func(key string) (lock, fence string) { return defaultKeys(names + key) }
+				return make(t, client, o)
+			}
+		}
+		return network{
+			lines:   []*locktest.Link{line},
+			near:    named(near, byLine(t, line.Addr())),
+			far:     named(far, direct),
+			left:    func(t testing.TB) []string { return direct.Keys(t.Context(), "lock:{"+names+"*").Val() },
+			lasting: lasting,
+		}
+	}
+}
+
+// onFive is redlock's network, with lines to three of five servers.
+func onFive(t *testing.T, five nodes, names string) network {
+	keys := func(key string) (lock, fence string) { return defaultKeys(names + key) }
+	n := network{lasting: true, left: func(t testing.TB) (left []string) {
+		for i := range five {
+			left = append(left, five.direct(t, i).Keys(t.Context(), "*{"+names+"*").Val()...)
+		}
+		return left
+	}}
+	addrs := make([]string, 5)
+	for i := range five {
+		addrs[i] = five[i].Addr()
+		if i < 3 {
+			n.lines = append(n.lines, locktest.NewLink(t, addrs[i]))
+			addrs[i] = n.lines[i].Addr()
+		}
+	}
+	n.near = func(t testing.TB, o Options) lock.Locker {
+		var clients []redis.UniversalClient
+		for _, addr := range addrs {
+			clients = append(clients, byLine(t, addr))
+		}
+		o.Keys = keys
+		return buildRedlock(t, clients, RedlockOptions{Options: o, NodeTimeout: 200 * time.Millisecond})
+	}
+	n.far = func(t testing.TB, o Options) lock.Locker {
+		o.Keys = keys
+		return five.redlock(t, RedlockOptions{Options: o, NodeTimeout: min(generous, o.TTL/2)})
+	}
+	return n
+}
+
+// eachNetwork runs a test with every lock whose failure is of its own kind, and
+// every disturbance.
 func eachNetwork(t *testing.T, test func(*testing.T, network, locktest.Disturbance)) {
 	one, five := realRedis(t), startNodes(t, 5)
-	open := map[string]func(t *testing.T) network{
-		"watchdog": func(t *testing.T) network {
-			connect(t, one).FlushAll(t.Context())
-			line := locktest.NewLink(t, one)
-			return network{
-				lines:  []*locktest.Link{line},
-				near:   func(t testing.TB, o Options) lock.Locker { return buildWatchdog(t, byLine(t, line.Addr()), o) },
-				far:    func(t testing.TB, o Options) lock.Locker { return newWatchdog(t, one, o) },
-				left:   func(t testing.TB) []string { return residue(t, connect(t, one), "item") },
-				longer: 600 * time.Millisecond,
-			}
-		},
-		"redlock": func(t *testing.T) network {
-			five.fresh(t)
-			n := network{longer: 600 * time.Millisecond, left: func(t testing.TB) (left []string) {
-				for i := range five {
-					left = append(left, five.direct(t, i).Keys(t.Context(), "*").Val()...)
-				}
-				return left
-			}}
-			addrs := make([]string, 5)
-			for i := range five {
-				addrs[i] = five[i].Addr()
-				if i < 3 {
-					n.lines = append(n.lines, locktest.NewLink(t, addrs[i]))
-					addrs[i] = n.lines[i].Addr()
-				}
-			}
-			n.near = func(t testing.TB, o Options) lock.Locker {
-				var clients []redis.UniversalClient
-				for _, addr := range addrs {
-					clients = append(clients, byLine(t, addr))
-				}
-				return buildRedlock(t, clients, RedlockOptions{Options: o, NodeTimeout: 200 * time.Millisecond})
-			}
-			n.far = func(t testing.TB, o Options) lock.Locker {
-				return five.redlock(t, RedlockOptions{Options: o, NodeTimeout: min(generous, o.TTL/2)})
-			}
-			return n
-		},
+	if err := loadLibrary(t.Context(), connect(t, one)); err != nil { // so that the first call is carried out
+		t.Fatal(err)
 	}
-	for variant, open := range open {
+	variants := map[string]func(t *testing.T, addr, names string) network{
+		"watchdog": onOne(buildWatchdog, buildWatchdog, true),
+		"function": onOne(buildFunction, buildFunction, false),
+		"fair":     onOne(buildFair, buildFair, true),
+		"writer":   onOne(makeWriter, makeWriter, true),
+		"reader":   onOne(makeReader, makeWriter, true),
+		"redlock":  func(t *testing.T, _, names string) network { return onFive(t, five, names) },
+	}
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // when all have ended
+	for variant, open := range variants {
 		for name, how := range map[string]locktest.Disturbance{
 			"reset":         {Reset: true},
 			"requests lost": {DropRequests: true},
 			"replies lost":  {DropReplies: true},
-			"too slow":      {Delay: 1},
+			"too slow":      {Delay: 600 * time.Millisecond},
 		} {
 			t.Run(variant+"/"+name, func(t *testing.T) {
-				before := goleak.IgnoreCurrent()
-				t.Cleanup(func() { goleak.VerifyNone(t, before) }) // runs last
-				test(t, open(t), how)
+				t.Parallel()
+				test(t, open(t, one, strings.ReplaceAll(variant+"-"+name+"-", " ", "-")), how)
 			})
 		}
 	}
@@ -157,7 +200,11 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 func TestNetworkFailsForAMomentDuringExtend(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, n network, how locktest.Disturbance) {
 		const ttl = 1800 * time.Millisecond
-		lease := acquire(t, n.near(t, Options{TTL: ttl}))
+		options := Options{TTL: ttl}
+		if !n.lasting {
+			options.TTL *= 3 // nothing is sent, nor missed
+		}
+		lease := acquire(t, n.near(t, options))
 		n.disturb(how)
 		time.Sleep(ttl/3 + 200*time.Millisecond) // an extension has failed
 		n.disturb(locktest.Disturbance{})
