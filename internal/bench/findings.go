@@ -135,7 +135,7 @@ func speed(list []pair) string {
 		case wait == nil:
 			text += "; " + ratio + " of that"
 		default:
-			locked = append(locked, fmt.Sprintf("%s (P99 %s ms)", ratio, fixed(*wait)))
+			locked = append(locked, fmt.Sprintf("%s (lock wait P99 %s ms)", ratio, fixed(*wait)))
 		}
 	}
 	if len(locked) > 0 {

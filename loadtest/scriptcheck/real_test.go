@@ -77,7 +77,7 @@ func TestAgainstFlashsale(t *testing.T) {
 		})
 
 		// what is tested is the script; how fast this machine is just now is not
-		lenient := []string{"MAX_RESPONSE_MS=20000", "MAX_WAIT_P99_MS=20000"}
+		lenient := []string{"MAX_RESPONSE_MS=20000", "MAX_WAIT_P99_MS=20000", "MAX_HOLD_P99_MS=20000"}
 		article := settings("DURATION=3s", "WORK_MIN_MS=20", "WORK_MAX_MS=60", "TIMEOUT_MS=20000")
 		t.Run("article/feasible", func(t *testing.T) {
 			t.Parallel()
