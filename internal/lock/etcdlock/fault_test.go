@@ -140,6 +140,51 @@ func TestAReleaseWhoseReplyIsLostIsNoLoss(t *testing.T) {
 	}
 }
 
+// Who waits has a lease too, and is of no use at the front without it.
+func TestAWaiterWhoseLeaseEndedIsNotLetIn(t *testing.T) {
+	endpoints := servertest.Etcd(t)
+	prefix := servertest.Prefix(t) + "/"
+	held := acquire(t, open(t, endpoints, Options{Prefix: prefix}))
+	waiter := open(t, endpoints, Options{Prefix: prefix, TTL: 2 * time.Second, Wait: patience})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := waiter.Acquire(t.Context(), "item")
+		failed <- err
+	}()
+	client := connect(t, endpoints)
+	for deadline := time.Now().Add(patience); len(entries(t, client, prefix)) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
+	}
+	last, err := client.Get(t.Context(), prefix, clientv3.WithLastCreate()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Revoke(t.Context(), clientv3.LeaseID(last.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+	locktest.Is(t, <-failed, lock.ErrUnavailable)
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// The server has the last word on the TTL.
+func TestTheGrantedTTLCounts(t *testing.T) {
+	endpoints := servertest.Etcd(t)
+	l := open(t, endpoints, Options{TTL: time.Second, Prefix: servertest.Prefix(t) + "/"}) // less than etcd allows by default
+	held := acquire(t, l).(*lease)
+	defer held.Release(t.Context())
+	reply, err := connect(t, endpoints).TimeToLive(t.Context(), held.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if granted := time.Duration(reply.GrantedTTL) * time.Second; held.ttl != granted {
+		t.Errorf("taken for granted: %v, granted: %v", held.ttl, granted)
+	}
+}
+
 // A name within another's isn't a place in its line.
 func TestKeysWithSlashesAreKeysOfTheirOwn(t *testing.T) {
 	l := open(t, servertest.Etcd(t), Options{Prefix: servertest.Prefix(t) + "/", Wait: lock.TryOnce})

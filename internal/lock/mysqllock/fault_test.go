@@ -61,6 +61,21 @@ func TestASilentHolderLosesTheLock(t *testing.T) {
 	}
 }
 
+func TestTheFenceGrowsThoughTheClockWentBack(t *testing.T) {
+	dsn, admin := database(t)
+	const ahead = 1 << 60 // of any clock's microseconds
+	if _, err := admin.ExecContext(t.Context(), "INSERT INTO flashsale_locks (name, fence) VALUES ('item', ?)", int64(ahead)); err != nil {
+		t.Fatal(err)
+	}
+	lease := acquire(t, open(t, dsn, Options{}))
+	if lease.Fence() != ahead+1 {
+		t.Errorf("fence %d after %d", lease.Fence(), int64(ahead))
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
 // A waiter that gave up must not get the row later, when it is nobody's use.
 func TestAWaiterThatGaveUpWaitsNoMore(t *testing.T) {
 	dsn, admin := database(t)

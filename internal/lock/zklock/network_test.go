@@ -1,0 +1,124 @@
+package zklock
+
+import (
+	"testing"
+	"time"
+
+	"flashsale/internal/lock"
+	"flashsale/internal/lock/locktest"
+	"flashsale/internal/servers/servertest"
+)
+
+const timeout = 400 * time.Millisecond // of a request on a disturbed line
+
+// eachDisturbance runs a test with a lock whose line to ZooKeeper is disturbed, one
+// that has a line of its own, and all that happens. Once the line is well
+// again, no node may be left.
+func eachDisturbance(t *testing.T, test func(t *testing.T, near, far *Lock, disturb, restore func())) {
+	addrs := servertest.ZooKeeper(t)
+	observer := dial(t, addrs, Options{})
+	for name, how := range map[string]locktest.Disturbance{
+		"reset":         {Reset: true},
+		"requests lost": {DropRequests: true},
+		"replies lost":  {DropReplies: true},
+		"too slow":      {Delay: 2 * timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := "/" + servertest.Prefix(t)
+			line := locktest.NewLink(t, addrs[0])
+			options := Options{TTL: 2 * time.Second, Timeout: timeout, Root: root}
+			near := dial(t, []string{line.Addr()}, options)
+			options.Wait, options.Timeout = patience, 0
+			far := dial(t, addrs, options)
+			if err := acquireNear(t, near).Release(t.Context()); err != nil { // so that it is connected
+				t.Fatal(err)
+			}
+			restore := func() { line.Disturb(locktest.Disturbance{}) }
+			test(t, near, far, func() { line.Disturb(how) }, restore)
+			restore()
+			for deadline := time.Now().Add(patience); len(nodes(t, observer, root+"/key-item")) > 0; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("left behind: %q", nodes(t, observer, root+"/key-item"))
+				}
+			}
+		})
+	}
+}
+
+// acquireNear tries until it is granted: on a busy machine, an answer may be late
+// on an undisturbed line too.
+func acquireNear(t testing.TB, near *Lock) lock.Lease {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		lease, err := near.Acquire(t.Context(), "item")
+		if err == nil {
+			return lease
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bounded calls fn, which has to end in time.
+func bounded(t *testing.T, what string, fn func()) {
+	t.Helper()
+	begin := time.Now()
+	fn()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("%s took %v", what, took)
+	}
+}
+
+// next sees to it that another is let in, with a higher fence.
+func next(t *testing.T, far *Lock, first lock.Lease) {
+	t.Helper()
+	second := acquire(t, far)
+	if second.Fence() <= first.Fence() {
+		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+func TestNetworkFailsDuringAcquire(t *testing.T) {
+	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
+		disturb()
+		bounded(t, "acquire", func() {
+			_, err := near.Acquire(t.Context(), "item")
+			locktest.Is(t, err, lock.ErrUnavailable)
+		})
+		restore()
+		if err := acquire(t, far).Release(t.Context()); err != nil { // the session may last
+			t.Errorf("release: %v", err)
+		}
+	})
+}
+
+// On a line that is only slow the session lasts, and with it the node of who has
+// lost the lock: it goes when it is released and ZooKeeper can be reached.
+func TestNetworkFailsDuringExtend(t *testing.T) {
+	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
+		first := acquireNear(t, near)
+		disturb()
+		bounded(t, "the loss", func() { <-first.Lost() })
+		bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		restore()
+		next(t, far, first)
+	})
+}
+
+// A release may fail, but not silently, and another gets the lock all the same.
+func TestNetworkFailsDuringRelease(t *testing.T) {
+	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
+		first := acquireNear(t, near)
+		disturb()
+		bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
+		restore()
+		if err := acquire(t, far).Release(t.Context()); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	})
+}
