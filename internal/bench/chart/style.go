@@ -2,6 +2,7 @@ package chart
 
 import (
 	"image/color"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -40,10 +41,24 @@ func newPlot(title, x, y string) *plot.Plot {
 	for _, f := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font} {
 		f.Typeface, f.Variant = "Liberation", "Sans"
 	}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plainTicks{}, plainTicks{}
 	p.Title.TextStyle.Font.Size = 11
 	p.X.Label.TextStyle.Font.Size, p.Y.Label.TextStyle.Font.Size = 9, 9
 	p.X.Tick.Label.Font.Size, p.Y.Tick.Label.Font.Size = 9, 9
 	return p
+}
+
+// plainTicks are the usual ones, with 2500 instead of 2500.00.
+type plainTicks struct{}
+
+func (plainTicks) Ticks(min, max float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(min, max)
+	for i, t := range ticks {
+		if !t.IsMinor() {
+			ticks[i].Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+		}
+	}
+	return ticks
 }
 
 func newLegend() plot.Legend {
