@@ -20,7 +20,7 @@ import (
 // first served.
 //
 // Protects against:  all that redislock.Watchdog does, and the loss of a server: a majority agreed to each grant.
-// Still fails when:  the process is paused past the session's timeout, and writes before it has heard; all leases of the process are lost with its one session.
+// Still fails when:  the process is paused past the session's timeout, and writes before it has heard; all leases of the process are lost with its one session. On a line that answers later than Timeout, who lost the lock keeps its node, and everybody out, until the line is well or the session ends.
 // Fixed by:          the fence, checked where the guarded value is written.
 type Lock struct {
 	*session
