@@ -134,7 +134,7 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 	auditor := audit.New(shelves, shelves, ledger)
 	return httpapi.New(httpapi.Options{
 		Seller:  observed.Seller(seller, httpapi.Outcomes(), httpapi.Outcome),
-		Counter: shelves, Desk: shelves, Ledger: ledger,
+		Counter: shelves, Desk: desk{shelves, seller}, Ledger: ledger,
 		Audit: func(ctx context.Context, saleID string, wait time.Duration, deep bool) (stock.Audit, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()

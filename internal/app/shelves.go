@@ -44,3 +44,17 @@ func (s shelves) EachPurchase(ctx context.Context, saleID string, fn func(stock.
 	}
 	return s.Store.EachPurchase(ctx, saleID, fn)
 }
+
+// desk tells the seller of a sale that was closed here.
+type desk struct {
+	shelves
+	seller *stock.Combining
+}
+
+func (d desk) Close(ctx context.Context, saleID string) error {
+	err := d.shelves.Close(ctx, saleID)
+	if err == nil {
+		d.seller.Closed(saleID)
+	}
+	return err
+}

@@ -24,7 +24,8 @@ const (
 //   - Fewer units than were refused may still be there: the counter is asked.
 //   - Who is known here to have bought is told so, by the counter. Who bought
 //     through another process and sends no key may read "sold out" meanwhile.
-//   - A sale that was closed meanwhile may still read "sold out".
+//   - Where a sale is closed it is forgotten; other processes may answer "sold
+//     out" a moment longer.
 type soldOut struct {
 	mu    sync.Mutex
 	sales map[string]refusal
@@ -54,6 +55,14 @@ func (s *soldOut) refuses(request Request, sale Sale, now time.Time) bool {
 	_, bought := s.buyers[b]
 	_, boughtBefore := s.before[b]
 	return !bought && !boughtBefore
+}
+
+// Closed is told when a sale was closed through this process: from now on the
+// counter says so to everybody.
+func (c *Combining) Closed(saleID string) {
+	c.soldOut.mu.Lock()
+	defer c.soldOut.mu.Unlock()
+	delete(c.soldOut.sales, saleID)
 }
 
 // learn takes note of the counter's results, for which it was asked at the

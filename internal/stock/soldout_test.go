@@ -57,6 +57,14 @@ func TestSoldOutStandsForAMoment(t *testing.T) {
 			t.Errorf("the counter was asked %d times, want 7: five buyers, fay, and once after 200 ms", got)
 		}
 	})
+	combine(t, "a sale that is closed here is not sold out any more", func(t *testing.T) {
+		c := soldOutSale(t, 0)
+		c.wantAsked("before", false, stock.ErrSoldOut)(c.asks("gus", 2, ""))
+		c.seller.Closed("another")
+		c.wantAsked("another's end", false, stock.ErrSoldOut)(c.asks("gus", 2, ""))
+		c.seller.Closed("sale")
+		c.wantAsked("after", true, stock.ErrSoldOut)(c.asks("gus", 2, ""))
+	})
 	combine(t, "fewer units may still be had", func(t *testing.T) {
 		c := soldOutSale(t, 0)
 		c.wantAsked("one unit", true, nil)(c.asks("gus", 1, ""))
