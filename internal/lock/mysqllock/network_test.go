@@ -17,12 +17,7 @@ const timeout = 300 * time.Millisecond // of a statement on a disturbed line
 // it. Once the line is well again, nothing may be left in MySQL or in the process.
 func eachDisturbance(t *testing.T, test func(t *testing.T, dsn, near string, disturb func(), restore func())) {
 	database(t) // starts the server, whose process is no leak of a test's
-	for name, how := range map[string]locktest.Disturbance{
-		"reset":         {Reset: true},
-		"requests lost": {DropRequests: true},
-		"replies lost":  {DropReplies: true},
-		"too slow":      {Delay: 2 * timeout},
-	} {
+	for name, how := range locktest.Disturbances(timeout) {
 		t.Run(name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, before) }) // runs last
@@ -38,44 +33,19 @@ func eachDisturbance(t *testing.T, test func(t *testing.T, dsn, near string, dis
 	}
 }
 
-// acquireNear tries until it is granted: on a busy machine, an answer may be late
-// on an undisturbed line too.
-func acquireNear(t testing.TB, near *Row) lock.Lease {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		lease, err := near.Acquire(t.Context(), "item")
-		if err == nil {
-			return lease
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
-// bounded calls fn, which has to end in time.
-func bounded(t *testing.T, what string, fn func()) {
-	t.Helper()
-	begin := time.Now()
-	fn()
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("%s took %v", what, took)
-	}
-}
-
 func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, _, near string, disturb, restore func()) {
 		locker := open(t, near, Options{TTL: time.Minute, Timeout: timeout})
-		if err := acquireNear(t, locker).Release(t.Context()); err != nil { // so that it is connected
+		if err := locktest.Acquire(t, locker).Release(t.Context()); err != nil { // so that it is connected
 			t.Fatal(err)
 		}
 		disturb()
-		bounded(t, "acquire", func() {
+		locktest.Bounded(t, "acquire", func() {
 			_, err := locker.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
 		restore()
-		if err := acquireNear(t, locker).Release(t.Context()); err != nil {
+		if err := locktest.Acquire(t, locker).Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
 		}
 	})
@@ -83,10 +53,10 @@ func TestNetworkFailsDuringAcquire(t *testing.T) {
 
 func TestNetworkFailsDuringExtend(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, dsn, near string, disturb, _ func()) {
-		first := acquireNear(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
+		first := locktest.Acquire(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
 		disturb()
-		bounded(t, "the loss", func() { <-first.Lost() })
-		bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		locktest.Bounded(t, "the loss", func() { <-first.Lost() })
+		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 		second := acquire(t, open(t, dsn, Options{Wait: patience})) // within the TTL of the silent one
 		if second.Fence() <= first.Fence() {
 			t.Errorf("fence %d after %d", second.Fence(), first.Fence())
@@ -100,9 +70,9 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 // A release may fail, but not silently, and another gets the lock all the same.
 func TestNetworkFailsDuringRelease(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, dsn, near string, disturb, _ func()) {
-		first := acquireNear(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
+		first := locktest.Acquire(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
 		disturb()
-		bounded(t, "release", func() {
+		locktest.Bounded(t, "release", func() {
 			if err := first.Release(t.Context()); err == nil {
 				t.Error("a release that was not answered is none")
 			}

@@ -17,12 +17,7 @@ const timeout = 400 * time.Millisecond // of a request on a disturbed line
 func eachDisturbance(t *testing.T, test func(t *testing.T, near, far *Lock, disturb, restore func())) {
 	addrs := servertest.ZooKeeper(t)
 	observer := dial(t, addrs, Options{})
-	for name, how := range map[string]locktest.Disturbance{
-		"reset":         {Reset: true},
-		"requests lost": {DropRequests: true},
-		"replies lost":  {DropReplies: true},
-		"too slow":      {Delay: 2 * timeout},
-	} {
+	for name, how := range locktest.Disturbances(timeout) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := "/" + servertest.Prefix(t)
@@ -31,7 +26,7 @@ func eachDisturbance(t *testing.T, test func(t *testing.T, near, far *Lock, dist
 			near := dial(t, []string{line.Addr()}, options)
 			options.Wait, options.Timeout = patience, 0
 			far := dial(t, addrs, options)
-			if err := acquireNear(t, near).Release(t.Context()); err != nil { // so that it is connected
+			if err := locktest.Acquire(t, near).Release(t.Context()); err != nil { // so that it is connected
 				t.Fatal(err)
 			}
 			restore := func() { line.Disturb(locktest.Disturbance{}) }
@@ -43,31 +38,6 @@ func eachDisturbance(t *testing.T, test func(t *testing.T, near, far *Lock, dist
 				}
 			}
 		})
-	}
-}
-
-// acquireNear tries until it is granted: on a busy machine, an answer may be late
-// on an undisturbed line too.
-func acquireNear(t testing.TB, near *Lock) lock.Lease {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		lease, err := near.Acquire(t.Context(), "item")
-		if err == nil {
-			return lease
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
-// bounded calls fn, which has to end in time.
-func bounded(t *testing.T, what string, fn func()) {
-	t.Helper()
-	begin := time.Now()
-	fn()
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("%s took %v", what, took)
 	}
 }
 
@@ -86,7 +56,7 @@ func next(t *testing.T, far *Lock, first lock.Lease) {
 func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
 		disturb()
-		bounded(t, "acquire", func() {
+		locktest.Bounded(t, "acquire", func() {
 			_, err := near.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
@@ -101,10 +71,10 @@ func TestNetworkFailsDuringAcquire(t *testing.T) {
 // lost the lock: it goes when it is released and ZooKeeper can be reached.
 func TestNetworkFailsDuringExtend(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
-		first := acquireNear(t, near)
+		first := locktest.Acquire(t, near)
 		disturb()
-		bounded(t, "the loss", func() { <-first.Lost() })
-		bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		locktest.Bounded(t, "the loss", func() { <-first.Lost() })
+		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 		restore()
 		next(t, far, first)
 	})
@@ -113,9 +83,9 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 // A release may fail, but not silently, and another gets the lock all the same.
 func TestNetworkFailsDuringRelease(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
-		first := acquireNear(t, near)
+		first := locktest.Acquire(t, near)
 		disturb()
-		bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
+		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
 		restore()
 		if err := acquire(t, far).Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
