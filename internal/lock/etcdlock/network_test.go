@@ -11,6 +11,9 @@ import (
 
 const timeout = 400 * time.Millisecond // of a request on a disturbed line
 
+// bound is of any call on such a line.
+const bound = 5 * time.Second
+
 // eachDisturbance runs a test with a lock whose line to etcd is disturbed, one
 // that has a line of its own, and all that happens. Once the line is well
 // again, no entry may be left.
@@ -61,7 +64,7 @@ func next(t *testing.T, far *Lock, first lock.Lease) {
 func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, _ func()) {
 		disturb()
-		locktest.Bounded(t, "acquire", func() {
+		locktest.Bounded(t, bound, "acquire", func() {
 			_, err := near.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
@@ -76,7 +79,7 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 		first := locktest.Acquire(t, near)
 		disturb()
 		next(t, far, first)
-		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 	})
 }
 
@@ -85,7 +88,7 @@ func TestNetworkFailsDuringRelease(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, _ func()) {
 		first := locktest.Acquire(t, near)
 		disturb()
-		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
 		if err := acquire(t, far).Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
 		}

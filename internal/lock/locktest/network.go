@@ -33,12 +33,12 @@ func Acquire(t testing.TB, locker lock.Locker) lock.Lease {
 	}
 }
 
-// Bounded calls fn, which has to end within 5 s.
-func Bounded(t testing.TB, what string, fn func()) {
+// Bounded calls fn, which has to end within most.
+func Bounded(t testing.TB, most time.Duration, what string, fn func()) {
 	t.Helper()
 	begin := time.Now()
 	fn()
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > most {
 		t.Errorf("%s took %v", what, took)
 	}
 }

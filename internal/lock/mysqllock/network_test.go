@@ -13,6 +13,9 @@ import (
 
 const timeout = 300 * time.Millisecond // of a statement on a disturbed line
 
+// bound is of any call on such a line.
+const bound = 4 * time.Second
+
 // eachDisturbance runs a test with a line to MySQL and with all that happens on
 // it. Once the line is well again, nothing may be left in MySQL or in the process.
 func eachDisturbance(t *testing.T, test func(t *testing.T, dsn, near string, disturb func(), restore func())) {
@@ -40,7 +43,7 @@ func TestNetworkFailsDuringAcquire(t *testing.T) {
 			t.Fatal(err)
 		}
 		disturb()
-		locktest.Bounded(t, "acquire", func() {
+		locktest.Bounded(t, bound, "acquire", func() {
 			_, err := locker.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
@@ -55,8 +58,8 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, dsn, near string, disturb, _ func()) {
 		first := locktest.Acquire(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
 		disturb()
-		locktest.Bounded(t, "the loss", func() { <-first.Lost() })
-		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		locktest.Bounded(t, bound, "the loss", func() { <-first.Lost() })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 		second := acquire(t, open(t, dsn, Options{Wait: patience})) // within the TTL of the silent one
 		if second.Fence() <= first.Fence() {
 			t.Errorf("fence %d after %d", second.Fence(), first.Fence())
@@ -72,7 +75,7 @@ func TestNetworkFailsDuringRelease(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, dsn, near string, disturb, _ func()) {
 		first := locktest.Acquire(t, open(t, near, Options{TTL: 2 * time.Second, Timeout: timeout}))
 		disturb()
-		locktest.Bounded(t, "release", func() {
+		locktest.Bounded(t, bound, "release", func() {
 			if err := first.Release(t.Context()); err == nil {
 				t.Error("a release that was not answered is none")
 			}

@@ -130,12 +130,7 @@ func eachNetwork(t *testing.T, test func(*testing.T, network, locktest.Disturban
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // when all have ended
 	for variant, open := range variants {
-		for name, how := range map[string]locktest.Disturbance{
-			"reset":         {Reset: true},
-			"requests lost": {DropRequests: true},
-			"replies lost":  {DropReplies: true},
-			"too slow":      {Delay: 600 * time.Millisecond},
-		} {
+		for name, how := range locktest.Disturbances(300 * time.Millisecond) {
 			t.Run(variant+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				test(t, open(t, one, strings.ReplaceAll(variant+"-"+name+"-", " ", "-")), how)
@@ -144,15 +139,7 @@ func eachNetwork(t *testing.T, test func(*testing.T, network, locktest.Disturban
 	}
 }
 
-// bounded calls fn, which has to end in time.
-func bounded(t *testing.T, what string, fn func()) {
-	t.Helper()
-	begin := time.Now()
-	fn()
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("%s took %v", what, took)
-	}
-}
+const bound = 4 * time.Second // of any call on a disturbed line
 
 func (n network) nothingLeft(t *testing.T) {
 	t.Helper()
@@ -163,7 +150,7 @@ func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachNetwork(t, func(t *testing.T, n network, how locktest.Disturbance) {
 		locker := n.near(t, Options{TTL: time.Minute}) // too long for a key to end by itself
 		n.disturb(how)
-		bounded(t, "acquire", func() {
+		locktest.Bounded(t, bound, "acquire", func() {
 			_, err := locker.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
@@ -187,11 +174,11 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 		lease := acquire(t, n.near(t, options))
 		other := n.far(t, Options{TTL: ttl, Wait: lock.TryOnce})
 		n.disturb(how)
-		bounded(t, "the loss", func() { <-lease.Lost() })
+		locktest.Bounded(t, bound, "the loss", func() { <-lease.Lost() })
 		// The holder knows, and still nobody else can be let in.
 		_, err := other.Acquire(t.Context(), "item")
 		locktest.Is(t, err, lock.ErrNotAcquired)
-		bounded(t, "release", func() { locktest.Is(t, lease.Release(t.Context()), lock.ErrLost) })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, lease.Release(t.Context()), lock.ErrLost) })
 		n.nothingLeft(t)
 		release(t, acquire(t, other))
 	})
@@ -223,7 +210,7 @@ func TestNetworkFailsDuringRelease(t *testing.T) {
 		const ttl = 2400 * time.Millisecond
 		lease := acquire(t, n.near(t, Options{TTL: ttl, ReleaseTimeout: 700 * time.Millisecond}))
 		n.disturb(how)
-		bounded(t, "release", func() { locktest.Is(t, lease.Release(t.Context()), lock.ErrUnavailable) })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, lease.Release(t.Context()), lock.ErrUnavailable) })
 		n.nothingLeft(t) // by the TTL, if the release has not arrived
 		release(t, acquire(t, n.far(t, Options{TTL: ttl, Wait: lock.TryOnce})))
 	})

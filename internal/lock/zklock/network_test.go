@@ -11,6 +11,9 @@ import (
 
 const timeout = 400 * time.Millisecond // of a request on a disturbed line
 
+// bound is of any call on such a line.
+const bound = 5 * time.Second
+
 // eachDisturbance runs a test with a lock whose line to ZooKeeper is disturbed, one
 // that has a line of its own, and all that happens. Once the line is well
 // again, no node may be left.
@@ -56,7 +59,7 @@ func next(t *testing.T, far *Lock, first lock.Lease) {
 func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
 		disturb()
-		locktest.Bounded(t, "acquire", func() {
+		locktest.Bounded(t, bound, "acquire", func() {
 			_, err := near.Acquire(t.Context(), "item")
 			locktest.Is(t, err, lock.ErrUnavailable)
 		})
@@ -73,8 +76,8 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
 		first := locktest.Acquire(t, near)
 		disturb()
-		locktest.Bounded(t, "the loss", func() { <-first.Lost() })
-		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
+		locktest.Bounded(t, bound, "the loss", func() { <-first.Lost() })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 		restore()
 		next(t, far, first)
 	})
@@ -85,7 +88,7 @@ func TestNetworkFailsDuringRelease(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
 		first := locktest.Acquire(t, near)
 		disturb()
-		locktest.Bounded(t, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
+		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrUnavailable) })
 		restore()
 		if err := acquire(t, far).Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
