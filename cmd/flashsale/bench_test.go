@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -156,27 +155,10 @@ func TestBenchOfARunningAPI(t *testing.T) {
 }
 
 func TestInterruptedBenchReportsWhatItHas(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
 	dir := t.TempDir()
-	s, ended := new(session), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"bench", "--listen", "127.0.0.1:0", "--variants", "atomic", "--duration", "1h", "--warm-up", "0", "--out", dir}, func(string) string { return "" }, &s.stdout, &s.stderr)
-	}()
-	for !strings.Contains(s.stderr.String(), "atomic race") { // now the endless load runs
-		select {
-		case err := <-ended:
-			t.Fatalf("ended: %v\n%s", err, s.stderr.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	cancel()
-	select {
-	case err := <-ended:
-		if report(err, io.Discard) != exitInterrupted {
-			t.Errorf("error %v", err)
-		}
-	case <-time.After(15 * time.Second):
-		t.Fatal("still running")
+	s := interrupted(t, "bench", "--listen", "127.0.0.1:0", "--variants", "atomic", "--duration", "1h", "--warm-up", "0", "--out", dir)
+	if report(s.err, io.Discard) != exitInterrupted {
+		t.Errorf("error %v", s.err)
 	}
 	if !strings.Contains(s.stdout.String(), "**PARTIAL: 1 of 6 measurements were made, then: interrupted.**") {
 		t.Errorf("not said to be partial:\n%s", s.stdout.String())

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // session is one call of the program.
@@ -43,6 +44,30 @@ func call(ctx context.Context, args ...string) *session {
 	}
 	s := new(session)
 	s.err = run(ctx, args, func(name string) string { return environment[name] }, &s.stdout, &s.stderr)
+	return s
+}
+
+// interrupted runs the program until the race of atomic is over and the load
+// after it, which should be endless, has begun; then it presses Ctrl-C.
+func interrupted(t *testing.T, args ...string) *session {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	s, ended := new(session), make(chan error, 1)
+	go func() { ended <- run(ctx, args, func(string) string { return "" }, &s.stdout, &s.stderr) }()
+	for !strings.Contains(s.stderr.String(), "atomic race") {
+		select {
+		case err := <-ended:
+			t.Fatalf("ended: %v\n%s", err, s.stderr.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	interrupt()
+	select {
+	case s.err = <-ended:
+	case <-time.After(15 * time.Second):
+		t.Fatal("still running")
+	}
 	return s
 }
 

@@ -75,7 +75,8 @@ func (r *Report) introduction() string {
 	} else {
 		text += "Closed model: a user buys again once answered, so a slow API is asked less; latency is from the first request of a purchase to its answer, with repetitions after a 423. "
 	}
-	text += "*of none* is accepted/s to that of no lock in the same run."
+	text += "*of none* is accepted/s to that of no lock in the same run: the median of these ratios, not the ratio of the medians. " +
+		fmt.Sprintf("P99.9 is left out unless at least %d purchases of every run were slower.", fewest)
 	if names := r.standIns(); names != "" {
 		text += " Stand-ins for " + names + ": compare variants with each other, not with real servers."
 	}

@@ -1,5 +1,10 @@
 package bench
 
+import "slices"
+
+// fewest answers must lie above a percentile that is shown in a table as P99.9.
+const fewest = 10
+
 // Summary is what the runs of a variant under one load, or of its races, came
 // to. Every figure is a median with its range; latencies are in milliseconds.
 type Summary struct {
@@ -44,7 +49,8 @@ type Summary struct {
 	Settled      bool    `json:"settled"` // every run
 }
 
-// Spread is a distribution over several runs.
+// Spread is a distribution over several runs. P999 is null unless in each of them
+// at least fewest answers were slower: what rests on two or three says nothing.
 type Spread struct {
 	P50   *Figure       `json:"p50"`
 	P90   *Figure       `json:"p90"`
@@ -187,9 +193,12 @@ func spread(samples []Sample, of func(Sample) Latency) Spread {
 		P90:   value(func(l Latency) float64 { return l.P90 }),
 		P95:   value(func(l Latency) float64 { return l.P95 }),
 		P99:   value(func(l Latency) float64 { return l.P99 }),
-		P999:  value(func(l Latency) float64 { return l.P999 }),
 		Max:   value(func(l Latency) float64 { return l.Max }),
 		Curve: []SpreadPoint{},
+	}
+	enough := func(s Sample) bool { return s.Skipped != nil || of(s).Count >= 1000*fewest }
+	if !slices.ContainsFunc(samples, func(s Sample) bool { return !enough(s) }) {
+		s.P999 = value(func(l Latency) float64 { return l.P999 })
 	}
 	for _, p := range percentiles {
 		var values []float64

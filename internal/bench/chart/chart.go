@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"flashsale/internal/bench"
 )
@@ -45,7 +44,7 @@ func Of(r *bench.Report) []Chart {
 
 // SVG writes the chart with its texts as texts.
 func (c Chart) SVG(w io.Writer) error {
-	canvas := vgsvg.New(c.width, c.height)
+	canvas := newSVG(c.width, c.height)
 	c.draw(draw.New(canvas))
 	_, err := canvas.WriteTo(w)
 	return err

@@ -178,10 +178,9 @@ func TestAxes(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ low, high, from, to float64 }{{3, 70, 2, 100}, {0, 0.4, 0.001, 0.5}, {5, 5, 5, 50}} {
-		p := newPlot("", "", "")
-		p.Y.Min, p.Y.Max = test.low, test.high
-		if logarithmic(&p.Y); math.Abs(p.Y.Min-test.from) > 1e-9 || math.Abs(p.Y.Max-test.to) > 1e-9 {
-			t.Errorf("%+v: from %v to %v", test, p.Y.Min, p.Y.Max)
+		a := axis{min: test.low, max: test.high}
+		if a.powers(); math.Abs(a.min-test.from) > 1e-9 || math.Abs(a.max-test.to) > 1e-9 {
+			t.Errorf("%+v: from %v to %v", test, a.min, a.max)
 		}
 	}
 }

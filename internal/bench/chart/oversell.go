@@ -2,10 +2,7 @@ package chart
 
 import (
 	"fmt"
-	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -57,16 +54,14 @@ func oversell(r *bench.Report) (Chart, bool) {
 	}
 	a := bars(heading, "%", left, orange)
 	b := bars("Goodput: accepted/s"+bestOf(r), "accepted/s", right, blue)
-	a.X.Max = max(a.X.Max, 10)
+	a.x.max = max(a.x.max, 10)
+	a.x.even()
 	height := vg.Length(90 + 26*len(order))
 	return Chart{Name: "oversell", Title: title, width: 760, height: height, draw: func(c draw.Canvas) {
+		blank(c)
 		tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: 14, PadTop: 6, PadBottom: 6, PadLeft: 6, PadRight: 10}
-		plots := [][]*plot.Plot{{a, b}}
-		c.SetColor(a.BackgroundColor)
-		c.Fill(c.Rectangle.Path())
-		for i, canvas := range plot.Align(plots, tiles, c)[0] {
-			plots[0][i].Draw(canvas)
-		}
+		a.draw(tiles.At(c, 0, 0))
+		b.draw(tiles.At(c, 1, 0))
 	}}, true
 }
 
@@ -77,55 +72,25 @@ func bestOf(r *bench.Report) string {
 	return ""
 }
 
-// bars is a plot of horizontal bars, the first one on top.
-func bars(title, unit string, list []bar, colour int) *plot.Plot {
-	p := newPlot(title, unit+", median and range", "")
+// bars is a frame of horizontal bars, the first one on top.
+func bars(title, unit string, list []bar, colour int) *frame {
 	n := len(list)
-	values, names := make(plotter.Values, n), make([]string, n)
-	labels := plotter.XYLabels{XYs: make(plotter.XYs, n), Labels: make([]string, n)}
-	ranges := rangesX{XYs: make(plotter.XYs, n), errors: make(plotter.XErrors, n)}
-	top := 0.0
+	f := &frame{title: title, x: axis{label: unit + ", median and range"}, y: axis{min: -0.6, max: float64(n) - 0.4}}
 	for i, b := range list {
-		at := n - 1 - i
-		values[at], names[at] = b.figure.Median, b.name
-		ranges.XYs[at] = plotter.XY{X: b.figure.Median, Y: float64(at)}
-		ranges.errors[at].Low, ranges.errors[at].High = b.figure.Median-b.figure.Min, b.figure.Max-b.figure.Median
-		labels.XYs[at], labels.Labels[at] = plotter.XY{X: b.figure.Max, Y: float64(at)}, b.label
-		top = max(top, b.figure.Max)
+		y := float64(n - 1 - i)
+		f.y.ticks = append(f.y.ticks, tick{y, b.name})
+		f.x.max = max(f.x.max, b.figure.Max)
+		f.marks = append(f.marks, func(c draw.Canvas, at func(x, y float64) vg.Point) {
+			const half = 6.5
+			from, to := at(0, y), at(b.figure.Median, y)
+			c.FillPolygon(colours[colour], []vg.Point{{X: from.X, Y: from.Y - half}, {X: to.X, Y: to.Y - half}, {X: to.X, Y: to.Y + half}, {X: from.X, Y: from.Y + half}})
+			whisker(c, thin(black), at(b.figure.Min, y), at(b.figure.Max, y))
+			label := words(9)
+			label.YAlign = draw.YCenter
+			c.FillText(label, vg.Point{X: at(b.figure.Max, y).X + 2*gap, Y: to.Y}, b.label)
+		})
 	}
-	chart, err := plotter.NewBarChart(values, 13)
-	must(err)
-	chart.Horizontal, chart.Color, chart.LineStyle.Width = true, colours[colour], 0
-	whiskers, err := plotter.NewXErrorBars(ranges)
-	must(err)
-	texts, err := plotter.NewLabels(labels)
-	must(err)
-	for i := range texts.TextStyle {
-		texts.TextStyle[i].Font.Variant, texts.TextStyle[i].Font.Size = "Sans", 9
-		texts.TextStyle[i].YAlign = draw.YCenter
-	}
-	texts.Offset.X = 8
-	p.Add(chart, whiskers, texts)
-	p.NominalY(names...)
-	p.X.Min, p.X.Max = 0, max(1, top*1.25)
-	p.Y.Min, p.Y.Max = -0.6, float64(n)-0.4
-	return p
+	f.x.max = max(1, f.x.max*1.25)
+	f.x.even()
+	return f
 }
-
-type rangesX struct {
-	plotter.XYs
-	errors plotter.XErrors
-}
-
-func (r rangesX) XError(i int) (low, high float64) { return r.errors.XError(i) }
-
-// must is for plotters of values that were made here: they refuse only what is
-// no number, and nothing that was measured is that.
-func must(err error) {
-	if err != nil {
-		panic("chart: " + err.Error())
-	}
-}
-
-// finite is x, at least the least that a logarithmic axis shows.
-func finite(x float64) float64 { return math.Max(x, 0.001) }

@@ -1,92 +1,64 @@
 package chart
 
 import (
-	"image/color"
+	"cmp"
 	"slices"
 
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"flashsale/internal/bench"
 )
 
-var pale = color.Gray{Y: 0xdd}
-
 // rates shows at which offered rate a variant's P99 runs away. The other
 // percentiles stand in the report.
 func rates(r *bench.Report) (Chart, bool) {
-	const title = "P99 of accepted purchases against the offered rate"
 	if len(r.Parameters.Rates) < 2 {
 		return Chart{}, false
 	}
-	p, legend := newPlot(title, "arrivals/s offered", "P99 ms, median and range"), newLegend()
-	p.Add(grid())
-	drawn := false
+	f := frame{title: "P99 of accepted purchases against the offered rate", grid: true,
+		x: emptyAxis("arrivals/s offered"), y: emptyAxis("P99 ms, median and range")}
+	var legend []entry
 	for i, variant := range bench.Measured(r.Summaries) {
-		var points rangesY
-		var marks plotter.XYLabels
+		var points []bench.Summary
 		for _, s := range r.Summaries {
-			if p99 := s.AcceptedLatency.P99; s.Variant == variant && s.Model == bench.ModelOpen && p99 != nil {
-				at := plotter.XY{X: s.Rate, Y: finite(p99.Median)}
-				points.XYs = append(points.XYs, at)
-				if text := dropped(s); text != "" {
-					marks.XYs, marks.Labels = append(marks.XYs, at), append(marks.Labels, text)
-				}
-				points.errors = append(points.errors, struct{ Low, High float64 }{p99.Median - p99.Min, p99.Max - p99.Median})
+			if s.Variant == variant && s.Model == bench.ModelOpen && s.AcceptedLatency.P99 != nil {
+				points = append(points, s)
+				f.x.note(s.Rate)
+				f.y.note(finite(s.AcceptedLatency.P99.Min))
+				f.y.note(finite(s.AcceptedLatency.P99.Max))
 			}
 		}
-		if len(points.XYs) == 0 {
+		if len(points) == 0 {
 			continue
 		}
-		points.sort()
-		curve, dots, err := plotter.NewLinePoints(points)
-		must(err)
-		whiskers, err := plotter.NewYErrorBars(points)
-		must(err)
-		curve.LineStyle, whiskers.LineStyle.Color = line(i), colours[i%len(colours)]
-		dots.Color, dots.Radius = colours[i%len(colours)], 2.5
-		p.Add(curve, dots, whiskers)
-		if len(marks.XYs) > 0 {
-			texts, err := plotter.NewLabels(marks)
-			must(err)
-			for i := range texts.TextStyle {
-				texts.TextStyle[i].Font.Variant, texts.TextStyle[i].Font.Size = "Sans", 8
-				texts.TextStyle[i].XAlign, texts.TextStyle[i].YAlign = draw.XRight, draw.YTop
-			}
-			texts.Offset = vg.Point{X: -5, Y: -5}
-			p.Add(texts)
-		}
-		legend.Add(variant, curve, dots)
-		drawn = true
+		slices.SortFunc(points, func(a, b bench.Summary) int { return cmp.Compare(a.Rate, b.Rate) })
+		style := line(i)
+		f.marks = append(f.marks, func(c draw.Canvas, at func(x, y float64) vg.Point) { p99s(c, at, points, style) })
+		legend = append(legend, entry{text: variant, style: style, dot: true})
 	}
-	logarithmic(&p.Y)
-	return Chart{Name: "p99-by-rate", Title: title, width: 640, height: 340, draw: beside(p, legend, 130)}, drawn
+	if f.x.empty() {
+		return Chart{}, false
+	}
+	f.x.min, f.x.max = 0, f.x.max*1.03
+	f.x.even()
+	f.y.powers()
+	return Chart{Name: "p99-by-rate", Title: f.title, width: 640, height: 340, draw: f.beside(legend, 130)}, true
 }
 
-type rangesY struct {
-	plotter.XYs
-	errors plotter.YErrors
-}
-
-func (r rangesY) YError(i int) (low, high float64) { return r.errors.YError(i) }
-
-func (r rangesY) sort() {
-	type point struct {
-		at  plotter.XY
-		err struct{ Low, High float64 }
+// p99s draws a variant's points in the order of their rates.
+func p99s(c draw.Canvas, at func(x, y float64) vg.Point, points []bench.Summary, style draw.LineStyle) {
+	ranges := thin(style.Color)
+	remark := words(8)
+	remark.XAlign, remark.YAlign = draw.XRight, draw.YTop
+	var curve []vg.Point
+	for _, s := range points {
+		p99 := s.AcceptedLatency.P99
+		p := at(s.Rate, finite(p99.Median))
+		curve = append(curve, p)
+		whisker(c, ranges, at(s.Rate, finite(p99.Min)), at(s.Rate, finite(p99.Max)))
+		dot(c, style, p)
+		c.FillText(remark, vg.Point{X: p.X - 5, Y: p.Y - 5}, dropped(s))
 	}
-	points := make([]point, len(r.XYs))
-	for i := range points {
-		points[i] = point{r.XYs[i], r.errors[i]}
-	}
-	slices.SortFunc(points, func(a, b point) int {
-		if a.at.X < b.at.X {
-			return -1
-		}
-		return 1
-	})
-	for i, p := range points {
-		r.XYs[i], r.errors[i] = p.at, p.err
-	}
+	c.StrokeLines(style, curve)
 }
