@@ -8,12 +8,12 @@ TIMEOUT     := 20m
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast check loadtest-check peerbench-check deps build demo up bench bench-locks bench-ratios migrate vuln fmt clean $(TESTRUN)
+.PHONY: help test test-fast check loadtest-check peerbench-check compose-check deps build demo up bench bench-locks bench-ratios migrate vuln fmt clean $(TESTRUN)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-test: check loadtest-check peerbench-check $(TESTRUN) ## the whole suite with -race, on real servers of its own (.ci/run is this)
+test: check loadtest-check peerbench-check compose-check $(TESTRUN) ## the whole suite with -race, on real servers of its own (.ci/run is this)
 	$(TESTRUN) $(GO) test -race -timeout $(TIMEOUT) ./...
 
 test-fast: ## the tests on embedded stand-ins alone, without -race
@@ -32,6 +32,9 @@ loadtest-check: ## the k6 scripts: types, and a run of each without k6
 peerbench-check: ## that the comparison of locks compiles, and a short run of it
 	@command -v redis-server >/dev/null || [ -x /usr/sbin/redis-server ] || echo '*** peerbench: the run is SKIPPED: redis-server is not installed (make deps) ***'
 	@cd $(PEERBENCH) && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test ./...
+
+compose-check: ## that deploy/compose.yaml is what Docker Compose reads; nothing is started
+	@cd deploy/composecheck && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test -count=1 ./...
 
 deps: $(TESTRUN) ## install Redis, MariaDB, etcd, ZooKeeper, promtool, Java, Maven (Debian, Ubuntu) and fetch Kafka
 	$(TESTRUN) -deps
