@@ -177,6 +177,17 @@ func TestAxes(t *testing.T) {
 			t.Errorf("%v %%: %v", percentile, got)
 		}
 	}
+	for high, want := range map[float64]string{1: "0 0.2 0.4 0.6 0.8 1", 1.49: "0 0.2 0.4 0.6 0.8 1 1.2 1.4", 9999: "0 2000 4000 6000 8000", 4120: "0 1000 2000 3000 4000", 25: "0 5 10 15 20 25"} {
+		a := axis{max: high}
+		a.even()
+		var labels []string
+		for _, t := range a.seen() {
+			labels = append(labels, t.label)
+		}
+		if got := strings.Join(labels, " "); got != want {
+			t.Errorf("up to %v: ticks %s, want %s", high, got, want)
+		}
+	}
 	for _, test := range []struct{ low, high, from, to float64 }{{3, 70, 2, 100}, {0, 0.4, 0.001, 0.5}, {5, 5, 5, 50}} {
 		a := axis{min: test.low, max: test.high}
 		if a.powers(); math.Abs(a.min-test.from) > 1e-9 || math.Abs(a.max-test.to) > 1e-9 {

@@ -57,10 +57,10 @@ func (a *axis) seen() (seen []tick) {
 	return seen
 }
 
-// even has three to seven ticks at multiples of 1, 2 or 5 of a power of ten.
+// even has four to eight ticks, at multiples of 1, 2 or 5 of a power of ten.
 func (a *axis) even() {
 	step := math.Pow10(int(math.Floor(math.Log10(a.max - a.min))))
-	for _, part := range []float64{1, 2, 5} {
+	for _, part := range []float64{0.5, 1, 2, 5} {
 		if (a.max-a.min)*part/step >= 3 {
 			step /= part
 			break
