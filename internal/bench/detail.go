@@ -67,7 +67,7 @@ func (h *histogram) latency() Latency {
 	l.P50, l.P90, l.P95 = ms(h.quantile(0.50)), ms(h.quantile(0.90)), ms(h.quantile(0.95))
 	l.P99, l.P999, l.Max = ms(h.quantile(0.99)), ms(h.quantile(0.999)), ms(h.quantile(1))
 	for _, p := range percentiles {
-		if above := float64(l.Count) * (100 - p) / 100; above >= 1 {
+		if above := float64(l.Count) * (100 - p) / 100; above >= fewest {
 			l.Curve = append(l.Curve, Point{p, ms(h.quantile(p / 100))})
 		}
 	}

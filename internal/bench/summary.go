@@ -2,7 +2,7 @@ package bench
 
 import "slices"
 
-// fewest answers must lie above a percentile that is shown in a table as P99.9.
+// fewest answers must lie above a P99.9, and above every percentile of a curve.
 const fewest = 10
 
 // Summary is what the runs of a variant under one load, or of its races, came

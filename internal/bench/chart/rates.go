@@ -50,7 +50,7 @@ func rates(r *bench.Report) (Chart, bool) {
 func p99s(c draw.Canvas, at func(x, y float64) vg.Point, points []bench.Summary, style draw.LineStyle) {
 	ranges := thin(style.Color)
 	remark := words(8)
-	remark.XAlign, remark.YAlign = draw.XRight, draw.YTop
+	remark.XAlign, remark.YAlign = draw.XRight, draw.YBottom // a curve that runs away comes from below
 	var curve []vg.Point
 	for _, s := range points {
 		p99 := s.AcceptedLatency.P99
@@ -58,7 +58,7 @@ func p99s(c draw.Canvas, at func(x, y float64) vg.Point, points []bench.Summary,
 		curve = append(curve, p)
 		whisker(c, ranges, at(s.Rate, finite(p99.Min)), at(s.Rate, finite(p99.Max)))
 		dot(c, style, p)
-		c.FillText(remark, vg.Point{X: p.X - 5, Y: p.Y - 5}, dropped(s))
+		c.FillText(remark, vg.Point{X: p.X - 5, Y: p.Y + 5}, dropped(s))
 	}
 	c.StrokeLines(style, curve)
 }
