@@ -519,3 +519,59 @@ func eachBroker(t *testing.T, test func(t *testing.T, brokers []string)) {
 	t.Run("real", func(t *testing.T) { test(t, servertest.Kafka(t)) })
 	t.Run("stand-in", func(t *testing.T) { test(t, standIn(t).ListenAddrs()) })
 }
+
+// One goroutine fetches the next batch while another commits the last one. Who
+// comes after a crash gets what was fetched ahead, and nothing else.
+func TestFetchedAheadIsNotCommitted(t *testing.T) {
+	eachBroker(t, func(t *testing.T, brokers []string) {
+		o := installation(t, brokers)
+		publish(t, publisher(t, o), batch(1, 0, 300))
+		first := source(t, o)
+		inHand := fetch(t, first, 100)
+		committed := make(chan error, 1)
+		go func() { committed <- first.Commit(t.Context(), inHand) }()
+		fetch(t, first, 100)
+		if err := <-committed; err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := bySale(fetch(t, source(t, o), 200))["sale-0"]
+		if want := numbers(300)[100:]; !slices.Equal(got, want) {
+			t.Errorf("the next one gets %v, want %v", got, want)
+		}
+	})
+}
+
+// A batch is bounded in bytes too, not in messages alone.
+func TestBatchOfLargeMessagesIsBounded(t *testing.T) {
+	eachBroker(t, func(t *testing.T, brokers []string) {
+		o := installation(t, brokers)
+		const n, size = 24, 700_000
+		messages := batch(1, 0, n)
+		for i := range messages {
+			messages[i].Value = bytes.Repeat([]byte{byte('a' + i)}, size)
+		}
+		publish(t, publisher(t, o), messages)
+		s := source(t, o)
+		var got []stock.Message
+		for len(got) < n {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			part, err := s.Fetch(ctx, 1000, 50*time.Millisecond)
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(part)*size > 9<<20 {
+				t.Errorf("%d messages of %d bytes in a batch", len(part), size)
+			}
+			got = append(got, part...)
+		}
+		for i, m := range got {
+			if m.Value[0] != byte('a'+i) {
+				t.Fatalf("message %d has value %c", i, m.Value[0])
+			}
+		}
+	})
+}

@@ -18,8 +18,9 @@ import (
 var ErrClosed = errors.New("kafkastock: source closed")
 
 // Source is the stock.Source on Kafka: one member of the installation's
-// consumer group. It joins at the first Fetch and leaves at Close. Fetch and
-// Commit are for one goroutine.
+// consumer group. It joins at the first Fetch and leaves at Close. Fetch is for
+// one goroutine, Commit and Bury for another: the next batch may be fetched while
+// one is committed.
 type Source struct {
 	cluster *cluster
 	dead    *Publisher
@@ -40,6 +41,10 @@ func NewSource(o Options) (*Source, error) {
 	return &Source{cluster: dead.cluster, dead: dead}, nil
 }
 
+// enough is how many bytes of values a Fetch ends at. A message may be a
+// megabyte, and max of those more than there is memory.
+const enough = 8 << 20
+
 // Fetch implements stock.Source. A message that it returned comes again only
 // to another member or after a rebalance, so whatever was received before an
 // error or the end of ctx is returned instead of it.
@@ -55,12 +60,13 @@ func (s *Source) Fetch(ctx context.Context, max int, linger time.Duration) ([]st
 	messages := append(make([]stock.Message, 0, max), received(first))
 	lingering, cancel := context.WithTimeout(ctx, linger)
 	defer cancel()
-	for len(messages) < max {
+	for size := len(first.Value); len(messages) < max && size < enough; {
 		next, err := reader.FetchMessage(lingering)
 		if err != nil {
 			break // the linger's end; an error that lasts comes again at the next call
 		}
 		messages = append(messages, received(next))
+		size += len(next.Value)
 	}
 	return messages, nil
 }

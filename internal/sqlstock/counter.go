@@ -188,7 +188,10 @@ func (c *counter) store(tx *gorm.DB, sale standingRow, fence uint64, batch []sto
 			results[i].Remaining = left
 		}
 	}
-	if err := insertPurchases(tx, rows, sqliteChunk); err != nil {
+	if err := insertPurchases(tx, rows); err != nil {
+		if errors.Is(err, errTaken) { // since it was looked for
+			err = fmt.Errorf("%w: %w", errOvertaken, err)
+		}
 		return err
 	}
 	return tx.CreateInBatches(answers, sqliteChunk).Error

@@ -2,20 +2,21 @@ package sqlstock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"flashsale/internal/stock"
-	"flashsale/migrations"
 )
 
-// chunk bounds the rows of an INSERT and the values of an IN, so that a batch
-// of any size is a statement that the server takes. SQLite's driver needs time
-// with the square of the values in a statement: small ones are much faster.
+// chunk bounds the values of an IN, so that a batch of any size is a statement
+// that the server takes. SQLite's driver needs time with the square of the
+// values in a statement: small ones are much faster.
 const (
 	chunk       = 1000
 	sqliteChunk = 64
@@ -46,66 +47,135 @@ func (db *DB) Settle(ctx context.Context, events []stock.Event) ([]stock.Verdict
 	}
 
 	var verdicts []stock.Verdict
-	err := db.transact(ctx, "settle", func(tx *gorm.DB) (err error) {
-		verdicts, err = db.settle(tx, events)
-		return err
-	})
+	settle := func(look bool) error {
+		return db.transact(ctx, "settle", func(tx *gorm.DB) (err error) {
+			verdicts, err = settle(tx, events, look, db.options.Now())
+			return err
+		})
+	}
+	err := settle(false)
+	if errors.Is(err, errTaken) {
+		err = settle(true)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return verdicts, nil
 }
 
-func (db *DB) settle(tx *gorm.DB, events []stock.Event) ([]stock.Verdict, error) {
+// settle judges and writes a batch under the locks of its sales.
+//
+// Nearly always every purchase is new and there is a unit for it. So that is
+// taken for granted, unless look is set, and the INSERT is what finds out: it
+// succeeds only if no purchase has a row and no buyer a live one, which is all
+// that looking could have told. If it fails the answer is errTaken. A batch of
+// which a part would be rejected is looked for at once, since a rejected row
+// collides with nothing, and why it is rejected may depend on what is there.
+func settle(tx *gorm.DB, events []stock.Event, look bool, now time.Time) ([]stock.Verdict, error) {
 	bySale := map[string][]int{} // sale ID -> indexes in events
 	for i, e := range events {
 		bySale[e.SaleID] = append(bySale[e.SaleID], i)
 	}
-	remaining, err := lockSales(tx, slices.Sorted(maps.Keys(bySale)))
+	sales := slices.Sorted(maps.Keys(bySale))
+	remaining, err := lockSales(tx, sales)
 	if err != nil {
 		return nil, err
 	}
-	known, err := knownPurchases(tx, events)
-	if err != nil {
-		return nil, err
-	}
-
-	now := db.options.Now()
-	verdicts := make([]stock.Verdict, len(events))
-	var rows []purchaseRow
-	for _, saleID := range slices.Sorted(maps.Keys(bySale)) {
-		indexes := bySale[saleID]
-		left, ok := remaining[saleID]
-		if !ok {
-			for _, i := range indexes {
-				verdicts[i] = stock.VerdictUnknownSale
-			}
-			continue
-		}
-		batch := make([]stock.Event, len(indexes))
-		for n, i := range indexes {
-			batch[n] = events[i]
-		}
-		buyers, err := liveBuyers(tx, saleID, batch)
+	b := batch{events: events, sales: sales, bySale: bySale, remaining: remaining, now: now}
+	j := b.judge(known{})
+	if look || j.rejected {
+		known, err := b.look(tx)
 		if err != nil {
 			return nil, err
 		}
-		settlement := stock.Settle(left, known, buyers, batch)
-		for n, ruling := range settlement.Rulings {
-			verdicts[indexes[n]] = ruling.Verdict
-			if ruling.Verdict != stock.VerdictKnown {
-				rows = append(rows, newPurchaseRow(batch[n], ruling, now))
-			}
+		j = b.judge(known)
+		look = true
+	}
+	if err := insertPurchases(tx, j.rows); err != nil {
+		if look && errors.Is(err, errTaken) {
+			// Under the sale's lock what was looked for can't change; if it has,
+			// somebody has inserted without the lock: judge anew.
+			err = fmt.Errorf("%w: %w", errOvertaken, err)
 		}
-		if err := subtract(tx, saleID, settlement.Subtract); err != nil {
+		return nil, err
+	}
+	for i, saleID := range sales {
+		if err := subtract(tx, saleID, j.units[i]); err != nil {
 			return nil, err
 		}
 	}
-	size := chunk
-	if db.dialect == migrations.SQLite {
-		size = sqliteChunk
+	return j.verdicts, nil
+}
+
+// batch is events whose sales are locked.
+type batch struct {
+	events    []stock.Event
+	sales     []string // in ID order
+	bySale    map[string][]int
+	remaining map[string]int64 // of those sales that there are
+	now       time.Time
+}
+
+// known is what the ledger has of a batch: purchase IDs with a row, and by sale
+// the users with a live purchase.
+type known struct {
+	purchases map[string]bool
+	buyers    map[string]map[string]bool
+}
+
+// judged is what is to be written, and answered once it is.
+type judged struct {
+	verdicts []stock.Verdict // in the events' order
+	rows     []purchaseRow
+	units    []int64 // to take off each sale
+	rejected bool    // some rows are
+}
+
+func (b batch) judge(known known) judged {
+	j := judged{verdicts: make([]stock.Verdict, len(b.events)), rows: make([]purchaseRow, 0, len(b.events)), units: make([]int64, len(b.sales))}
+	for n, saleID := range b.sales {
+		left, ok := b.remaining[saleID]
+		if !ok {
+			for _, i := range b.bySale[saleID] {
+				j.verdicts[i] = stock.VerdictUnknownSale
+			}
+			continue
+		}
+		events := b.of(saleID)
+		settlement := stock.Settle(left, known.purchases, known.buyers[saleID], events)
+		j.units[n] = settlement.Subtract
+		for k, ruling := range settlement.Rulings {
+			j.verdicts[b.bySale[saleID][k]] = ruling.Verdict
+			j.rejected = j.rejected || ruling.Verdict == stock.VerdictRejected
+			if ruling.Verdict != stock.VerdictKnown {
+				j.rows = append(j.rows, newPurchaseRow(events[k], ruling, b.now))
+			}
+		}
 	}
-	return verdicts, insertPurchases(tx, rows, size)
+	return j
+}
+
+// of is the events of one sale, in order.
+func (b batch) of(saleID string) []stock.Event {
+	events := make([]stock.Event, len(b.bySale[saleID]))
+	for k, i := range b.bySale[saleID] {
+		events[k] = b.events[i]
+	}
+	return events
+}
+
+func (b batch) look(tx *gorm.DB) (known, error) {
+	purchases, err := knownPurchases(tx, b.events)
+	if err != nil {
+		return known{}, err
+	}
+	buyers := map[string]map[string]bool{}
+	for saleID := range b.remaining {
+		if buyers[saleID], err = liveBuyers(tx, saleID, b.of(saleID)); err != nil {
+			return known{}, err
+		}
+	}
+	return known{purchases, buyers}, nil
 }
 
 // lockSales locks the rows of sales in ID order and returns what is left of each.
@@ -178,19 +248,4 @@ func subtract(tx *gorm.DB, saleID string, units int64) error {
 		return errOvertaken
 	}
 	return result.Error
-}
-
-// insertPurchases is a plain INSERT. IGNORE would drop a row that collides with
-// another purchase's key and call it done. Under the sale's lock nothing can
-// collide; if it does, somebody has inserted without the lock: judge anew.
-func insertPurchases(tx *gorm.DB, rows []purchaseRow, size int) error {
-	for part := range slices.Chunk(rows, size) {
-		if err := tx.Create(&part).Error; err != nil {
-			if duplicate(err) {
-				return fmt.Errorf("%w: %w", errOvertaken, err)
-			}
-			return err
-		}
-	}
-	return nil
 }

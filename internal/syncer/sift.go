@@ -11,16 +11,18 @@ const (
 // sifted is a batch with the poison apart, so that one bad message doesn't
 // stand in the way of the others.
 type sifted struct {
-	events  []stock.Event
-	from    []int    // the message that each event came from
-	reasons []string // of each message: why it is poison, "" if it isn't
+	messages []stock.Message
+	events   []stock.Event
+	from     []int    // the message that each event came from
+	reasons  []string // of each message: why it is poison, "" if it isn't
 }
 
 func sift(messages []stock.Message) sifted {
 	s := sifted{
-		events:  make([]stock.Event, 0, len(messages)),
-		from:    make([]int, 0, len(messages)),
-		reasons: make([]string, len(messages)),
+		messages: messages,
+		events:   make([]stock.Event, 0, len(messages)),
+		from:     make([]int, 0, len(messages)),
+		reasons:  make([]string, len(messages)),
 	}
 	for i, message := range messages {
 		event, reason := decode(message.Value)

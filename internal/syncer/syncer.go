@@ -28,8 +28,10 @@ type Options struct {
 	Source stock.Source
 	Ledger Settler
 
-	// Batch is the most messages settled in one transaction, 500 by default;
+	// Batch is the most messages settled in one transaction, 2000 by default;
 	// Linger is how long to wait for more once there is one, 10 ms by default.
+	// Fetch is called for the next batch while one is settled, buried and
+	// committed: the source must stand that.
 	Batch  int
 	Linger time.Duration
 
@@ -54,7 +56,7 @@ type Batch struct {
 	Messages int
 	Verdicts map[stock.Verdict]int
 	Buried   map[string]int // by reason; includes those with VerdictUnknownSale and VerdictRefused
-	Took     time.Duration  // from fetched to committed
+	Took     time.Duration  // from begun to committed
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -69,7 +71,7 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("syncer: %s must not be negative", name)
 		}
 	}
-	o.Batch = cmp.Or(o.Batch, 500)
+	o.Batch = cmp.Or(o.Batch, 2000)
 	o.Linger = cmp.Or(o.Linger, 10*time.Millisecond)
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
@@ -101,13 +103,12 @@ func New(o Options) (*Syncer, error) {
 // Grace, and leaves the group by closing the source if that is an io.Closer;
 // the result is the closing's.
 func (s *Syncer) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		messages, err := s.fetch(ctx)
-		if err == nil {
-			err = s.process(ctx, messages)
+	for batch := range s.ahead(ctx) {
+		if ctx.Err() != nil {
+			continue // not begun: it comes again, to whom has its partitions then
 		}
-		if err != nil {
-			s.options.Logger.Debug("syncer stops", "error", err, "in_hand", len(messages))
+		if err := s.process(ctx, batch); err != nil {
+			s.options.Logger.Debug("syncer stops", "error", err, "in_hand", len(batch.messages))
 		}
 	}
 	if closer, ok := s.options.Source.(io.Closer); ok {
@@ -116,26 +117,15 @@ func (s *Syncer) Run(ctx context.Context) error {
 	return nil
 }
 
-// fetch returns the next batch, or an error when ctx has ended.
-func (s *Syncer) fetch(ctx context.Context) ([]stock.Message, error) {
-	var messages []stock.Message
-	err := s.insist(ctx, ctx, "fetch", func(ctx context.Context) error {
-		fetched, err := s.options.Source.Fetch(ctx, s.options.Batch, s.options.Linger)
-		messages = fetched
-		return err
-	})
-	return messages, err
-}
-
 // process takes a batch to its commit: settle, bury, commit, in this order. An
-// error says that ctx has ended before that; the batch then comes again.
-func (s *Syncer) process(ctx context.Context, messages []stock.Message) error {
+// error says that ctx has ended before that; the batch then comes again, and so
+// must every later one.
+func (s *Syncer) process(ctx context.Context, batch sifted) error {
 	began := time.Now()
 	work, cancel := outlive(ctx, s.options.Grace)
 	defer cancel()
 
-	batch := sift(messages)
-	done := Batch{Messages: len(messages), Verdicts: map[stock.Verdict]int{}, Buried: map[string]int{}}
+	done := Batch{Messages: len(batch.messages), Verdicts: map[stock.Verdict]int{}, Buried: map[string]int{}}
 	verdicts, err := s.settle(ctx, work, batch.events)
 	if err != nil {
 		return err
@@ -153,12 +143,12 @@ func (s *Syncer) process(ctx context.Context, messages []stock.Message) error {
 		if reason == "" {
 			continue
 		}
-		if err := s.bury(ctx, work, messages[i], reason); err != nil {
+		if err := s.bury(ctx, work, batch.messages[i], reason); err != nil {
 			return err
 		}
 		done.Buried[reason]++
 	}
-	if err := s.commit(ctx, work, messages); err != nil {
+	if err := s.commit(ctx, work, batch.messages); err != nil {
 		return err
 	}
 	done.Took = time.Since(began)

@@ -20,6 +20,44 @@ import (
 // bareBatch is how many rows the bare insert has, as many as a syncer's batch.
 const bareBatch = 500
 
+// ledgerAlone measures what concerns the ledger without what comes before, after
+// selling something for the syncer to work off.
+func (s *setup) ledgerAlone(ctx context.Context, r *result) error {
+	for _, part := range []func(context.Context, *result) error{s.fillBacklog, s.ledgerRate, s.delayToLedger, s.audits} {
+		if err := part(ctx, r); err != nil {
+			return err
+		}
+	}
+	rates := r.rate("atomic")
+	s.say("syncer / bare insert %.2f, syncer / accepted %.2f, 201 to row p99 %.0f ms", ratio(r.Raw.SyncerRows, r.Raw.BareRows), median(r.Raw.SyncerRows)/rates, r.LedgerP99)
+	return nil
+}
+
+// fillBacklog sells, a sale a round.
+func (s *setup) fillBacklog(ctx context.Context, r *result) error {
+	api, err := s.api(ctx)
+	if err != nil {
+		return err
+	}
+	defer api.stop()
+	for range backlogSales {
+		sale, err := s.newSale(ctx, api, "atomic", stock.MaxStock)
+		if err != nil {
+			return err
+		}
+		shot, err := s.shoot(ctx, load{addrs: []string{api.addr}, sale: sale})
+		if err != nil {
+			return err
+		}
+		r.add("atomic", shot)
+		s.say("backlog: %d sold, %.0f/s", shot.All, shot.rate())
+	}
+	return nil
+}
+
+// backlogSales are as many as the request path leaves with much to settle.
+const backlogSales = 9
+
 // ledgerRate lets the syncer work off what the request path has sold, and
 // inserts rows of the same shape into the same table without it, in turns.
 func (s *setup) ledgerRate(ctx context.Context, r *result) error {
@@ -62,6 +100,7 @@ func (s *setup) syncerRate(ctx context.Context, db *sql.DB) (float64, error) {
 		return 0, err
 	}
 	defer syncer.stop()
+	defer s.profiling(ctx, syncer, "ledger", s.ledger)()
 	before, err := s.rows(ctx, db)
 	if err != nil {
 		return 0, err

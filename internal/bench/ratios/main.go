@@ -44,8 +44,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	flags := flag.NewFlagSet("ratios", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print one JSON object")
-	only := flags.String("only", "", "measure these paths of the request alone, as in gin,atomic")
-	profile := flags.String("profile", "", "with -only: a folder for a CPU profile of the API on each path")
+	only := flags.String("only", "", "measure these alone: paths of the request, ledger; as in gin,atomic,ledger")
+	profile := flags.String("profile", "", "with -only: a folder for a CPU profile of the API on each path, and of the syncer")
 	as := flags.String("as", "", "what a child process is: gin or single")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -36,8 +36,8 @@ type size struct {
 	sampled          int           // one purchase in so many
 	settled, perTest time.Duration // at most, for the ledger to catch up, and for a row to appear
 
-	only    []string // paths: nothing else is measured
-	profile string   // a folder for profiles of the API on each of them
+	only    []string // paths, or ledger: nothing else is measured
+	profile string   // a folder for profiles of the API on each path, and of the syncer
 }
 
 var fullSize = size{
@@ -94,7 +94,11 @@ func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *
 	r := &result{}
 	began := time.Now()
 	if size.only != nil {
-		return nil, s.requestPath(ctx, r)
+		err := s.requestPath(ctx, r)
+		if err == nil && slices.Contains(size.only, "ledger") {
+			err = s.ledgerAlone(ctx, r)
+		}
+		return nil, errors.Join(err, s.failure())
 	}
 	for _, part := range []func(context.Context, *result) error{s.requestPath, s.twoAPIs, s.race, s.ledgerRate, s.delayToLedger, s.audits} {
 		if err := part(ctx, r); err != nil {
@@ -103,11 +107,16 @@ func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *
 	}
 	r.finish()
 	r.Raw.Seconds = time.Since(began).Seconds()
-	if s.failed != nil {
-		r.Raw.Failures = s.failed
-		return r, errors.New(strings.Join(s.failed, "\n"))
+	r.Raw.Failures = s.failed
+	return r, s.failure()
+}
+
+// failure is what must not have happened and did.
+func (s *setup) failure() error {
+	if s.failed == nil {
+		return nil
 	}
-	return r, nil
+	return errors.New(strings.Join(s.failed, "\n"))
 }
 
 func (s *setup) say(format string, args ...any) { fmt.Fprintf(s.log, "ratios: "+format+"\n", args...) }
@@ -240,7 +249,7 @@ func (s *setup) one(ctx context.Context, variant string, start func(*programs, c
 			return nil, err
 		}
 	}
-	profiled := s.profiling(ctx, server, variant)
+	profiled := s.profiling(ctx, server, variant, s.warmUp+s.load)
 	shot, err := s.shoot(ctx, l)
 	profiled()
 	if variant == "" || variant == "none" { // what is not promised is not checked
@@ -249,15 +258,14 @@ func (s *setup) one(ctx context.Context, variant string, start func(*programs, c
 	return shot, err
 }
 
-// profiling takes a CPU profile of an API while it is under load.
-func (s *setup) profiling(ctx context.Context, server *process, name string) (wait func()) {
+// profiling takes a CPU profile of a process while it is under load.
+func (s *setup) profiling(ctx context.Context, server *process, name string, d time.Duration) (wait func()) {
 	if s.profile == "" || server.admin == "" {
 		return func() {}
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
-		seconds := int((s.warmUp + s.load).Seconds())
-		err := fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", server.admin, seconds), filepath.Join(s.profile, name+".pprof"))
+		err := fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", server.admin, int(d.Seconds())), filepath.Join(s.profile, name+".pprof"))
 		if err != nil {
 			s.say("no profile of %s: %v", name, err)
 		}
