@@ -41,6 +41,7 @@ type shot struct {
 	Other    int           // anything else; errors of the connection count as one each
 	Elapsed  time.Duration // of the measurement
 	CPU      time.Duration // that the generator took
+	Spent    spent         // where all CPU went
 
 	latencies []time.Duration // of the 201s, sorted
 }

@@ -55,6 +55,7 @@ type setup struct {
 	log    io.Writer
 	prefix string
 	dsn    string
+	stores app.Config // where Redis and Kafka are
 
 	sales  []string
 	sold   map[string]int // 201s of each sale that must not be sold wrongly
@@ -71,7 +72,7 @@ func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	s := &setup{size: size, log: log, keys: rediskey.Keys{Prefix: cfg.Prefix}, prefix: cfg.Prefix, dsn: cfg.MySQLDSN, sold: map[string]int{}}
+	s := &setup{size: size, log: log, keys: rediskey.Keys{Prefix: cfg.Prefix}, prefix: cfg.Prefix, dsn: cfg.MySQLDSN, stores: cfg, sold: map[string]int{}}
 	if s.programs, err = buildPrograms(ctx, dir, cfg, size.profile != ""); err != nil {
 		return nil, err
 	}
@@ -170,10 +171,13 @@ func (s *setup) shoot(ctx context.Context, l load) (*shot, error) {
 			return nil, err
 		}
 	}
+	parties := partiesOf(map[string][]string{"api": l.addrs, "redis": s.stores.RedisAddrs, "kafka": s.stores.KafkaBrokers})
+	before := parties.burnt()
 	shot, err := fire(duration)
 	if err != nil {
 		return nil, err
 	}
+	shot.Spent = parties.burnt().since(before, shot.All)
 	s.sold[l.sale] = sold
 	if shot.Other > 0 {
 		s.fail("%s: %d answers that are no answers", l.sale, shot.Other)
@@ -230,8 +234,8 @@ func (s *setup) requestPath(ctx context.Context, r *result) error {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
 			r.add(p.name, shot)
-			s.say("round %d: %-20s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms  generator %2.0f %%", round+1, p.name, shot.rate(),
-				milliseconds(shot.percentile(.5)), milliseconds(shot.percentile(.99)), 100*share(shot))
+			s.say("round %d: %-20s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms  generator %2.0f %%%s", round+1, p.name, shot.rate(),
+				milliseconds(shot.percentile(.5)), milliseconds(shot.percentile(.99)), 100*share(shot), shot.Spent)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,10 @@ type figures struct {
 	P99       []float64 `json:"p99_ms"`
 	Busy      []int     `json:"busy"`
 	Generator []float64 `json:"generator_cpu_share"` // of all cores
+
+	// Where Linux tells it, by process: api, redis, kafka, generator.
+	Spent map[string][]float64 `json:"cpu_us_per_purchase,omitempty"`
+	Idle  []float64            `json:"idle_share,omitempty"` // of all cores
 }
 
 // share is the part of the machine that the generator took.
@@ -67,6 +72,47 @@ func (r *result) add(path string, s *shot) {
 	f.P99 = append(f.P99, milliseconds(s.percentile(.99)))
 	f.Busy = append(f.Busy, s.Busy)
 	f.Generator = append(f.Generator, share(s))
+	if s.Spent.Each == nil {
+		return
+	}
+	if f.Spent == nil {
+		f.Spent = map[string][]float64{}
+	}
+	for name, each := range s.Spent.Each {
+		f.Spent[name] = append(f.Spent[name], each)
+	}
+	f.Idle = append(f.Idle, s.Spent.Idle)
+}
+
+// spenders are those whose CPU time is reported, in the order of the columns.
+var spenders = []string{"api", "redis", "kafka", "generator"}
+
+// spent is the medians of the rounds.
+func (f *figures) spent() spent {
+	if f.Spent == nil {
+		return spent{}
+	}
+	s := spent{Each: map[string]float64{}, Idle: median(f.Idle)}
+	for name, rounds := range f.Spent {
+		s.Each[name] = median(rounds)
+	}
+	return s
+}
+
+// String is the end of a line of the table, in microseconds a purchase.
+func (s spent) String() string {
+	if s.Each == nil {
+		return ""
+	}
+	line := " |"
+	for _, name := range spenders {
+		if each, known := s.Each[name]; known {
+			line += fmt.Sprintf(" %5.1f", each)
+		} else {
+			line += "     -"
+		}
+	}
+	return line + fmt.Sprintf(", idle %2.0f %%", 100*s.Idle)
 }
 
 func (r *result) rate(path string) float64 { return median(r.Raw.Paths[path].Rate) }
@@ -101,7 +147,8 @@ func median(values []float64) float64 {
 }
 
 func (r *result) print(w io.Writer) {
-	fmt.Fprintf(w, "\n%-22s %9s %9s %9s %9s %10s\n", "one hot item", "accepted/s", "p50 ms", "p99 ms", "423 busy", "generator")
+	fmt.Fprintf(w, "\n%-22s %9s %9s %9s %9s %10s", "one hot item", "accepted/s", "p50 ms", "p99 ms", "423 busy", "generator")
+	fmt.Fprintf(w, " | CPU us a purchase: %s\n", strings.Join(spenders, ", "))
 	names := []string{"one_api", "two_apis"}
 	for i := len(paths) - 1; i >= 0; i-- {
 		names = slices.Insert(names, 0, paths[i].name)
@@ -112,7 +159,7 @@ func (r *result) print(w io.Writer) {
 		for _, n := range f.Busy {
 			busy += n
 		}
-		fmt.Fprintf(w, "%-22s %9.0f %9.2f %9.2f %9d %8.0f %%\n", name, median(f.Rate), median(f.P50), median(f.P99), busy, 100*median(f.Generator))
+		fmt.Fprintf(w, "%-22s %9.0f %9.2f %9.2f %9d %8.0f %%%s\n", name, median(f.Rate), median(f.P50), median(f.P99), busy, 100*median(f.Generator), f.spent())
 	}
 	fmt.Fprintf(w, "%-22s %9.0f rows/s\n%-22s %9.0f rows/s\n", "syncer", median(r.Raw.SyncerRows), "bare insert", median(r.Raw.BareRows))
 
