@@ -69,7 +69,8 @@ func (o Options) validate() error {
 type api struct {
 	Options
 	routes   []route
-	document []byte // OpenAPI
+	outcomes []string // paths, as gin writes them, whose POST says X-Outcome
+	document []byte   // OpenAPI
 }
 
 // New returns the handler of the whole interface. It panics when an option that
@@ -108,6 +109,9 @@ func (a *api) engine() *gin.Engine {
 	e.NoRoute(func(c *gin.Context) { a.fail(c, errNoRoute) })
 	e.NoMethod(a.noMethod)
 	for _, r := range a.routes {
+		if r.outcome {
+			a.outcomes = append(a.outcomes, ginPath(r.path))
+		}
 		e.Handle(r.method, ginPath(r.path), a.serve(r))
 		if r.method == http.MethodGet {
 			e.Handle(http.MethodHead, ginPath(r.path), a.serve(r))
@@ -129,7 +133,6 @@ func (a *api) noMethod(c *gin.Context) {
 // alone, and turns their error into a problem.
 func (a *api) serve(r route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		c.Set(outcomeKey, r.outcome)
 		in, err := a.bind(c, r)
 		if err == nil {
 			err = r.handle(c, in)

@@ -61,7 +61,7 @@ func bindQuery(raw string, r route, p *problems) values {
 			p.add(shorten(strings.ToValidUTF8(name, "?")), "is unknown", fieldNames(r.query))
 		}
 	}
-	bindTexts(query, r.query, got, p)
+	bindTexts(query, r.query, &got, p)
 	return got
 }
 
@@ -69,12 +69,12 @@ func bindHeaders(header http.Header, fields []field, p *problems) values {
 	if len(fields) == 0 {
 		return nil
 	}
-	got := values{}
-	bindTexts(header, fields, got, p)
+	got := make(values, 0, len(fields))
+	bindTexts(header, fields, &got, p)
 	return got
 }
 
-func bindTexts(from map[string][]string, fields []field, got values, p *problems) {
+func bindTexts(from map[string][]string, fields []field, got *values, p *problems) {
 	for _, f := range fields {
 		wrong := func(reason string) { p.add(f.name, reason, f.allowed()) }
 		switch given := from[f.name]; {

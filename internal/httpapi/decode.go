@@ -74,10 +74,10 @@ func decodeObject(raw []byte, path string, fields []field, p *problems) values {
 		case i < 0:
 			p.add(path+shorten(name), "is unknown", fieldNames(fields))
 		case given[name]:
-			delete(got, name)
+			got.drop(name)
 			p.add(path+name, "is given twice", "one value")
 		default:
-			decodeField(value, path, fields[i], got, p)
+			decodeField(value, path, fields[i], &got, p)
 		}
 		given[name] = true
 	}
@@ -95,7 +95,7 @@ func isInteger(s string) bool {
 	return digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-func decodeField(raw json.RawMessage, path string, f field, got values, p *problems) {
+func decodeField(raw json.RawMessage, path string, f field, got *values, p *problems) {
 	wrong := func(reason string) { p.add(path+f.name, reason, f.allowed()) }
 	first := raw[0]
 	if first == 'n' {
@@ -114,13 +114,13 @@ func decodeField(raw json.RawMessage, path string, f field, got values, p *probl
 			wrong("is not a boolean")
 			return
 		}
-		got[f.name] = first == 't'
+		got.set(f.name, first == 't')
 	case object:
 		if first != '{' {
 			wrong("is not an object")
 			return
 		}
-		got[f.name] = decodeObject(raw, path+f.name+".", f.fields, p)
+		got.set(f.name, decodeObject(raw, path+f.name+".", f.fields, p))
 	default:
 		if first != '"' {
 			wrong("is not a string")
@@ -133,14 +133,14 @@ func decodeField(raw json.RawMessage, path string, f field, got values, p *probl
 }
 
 // parse reads a value from its text, as it stands in a query, a header or a JSON string.
-func (f field) parse(s string, got values, wrong func(reason string)) {
+func (f field) parse(s string, got *values, wrong func(reason string)) {
 	switch f.kind {
 	case text:
 		if reason := f.checkText(s); reason != "" {
 			wrong(reason)
 			return
 		}
-		got[f.name] = s
+		got.setText(f.name, s)
 	case integer:
 		if !isInteger(s) {
 			wrong("is not an integer")
@@ -151,19 +151,19 @@ func (f field) parse(s string, got values, wrong func(reason string)) {
 			wrong("is out of range")
 			return
 		}
-		got[f.name] = n
+		got.setInteger(f.name, n)
 	case truth:
 		if s != "true" && s != "false" {
 			wrong("is not a boolean")
 			return
 		}
-		got[f.name] = s == "true"
+		got.set(f.name, s == "true")
 	case onOff:
 		if s != string(on) && s != string(off) {
 			wrong("is neither on nor off")
 			return
 		}
-		got[f.name] = s == string(on)
+		got.set(f.name, s == string(on))
 	case instant:
 		var t time.Time
 		if t.UnmarshalText([]byte(s)) != nil {
@@ -174,7 +174,7 @@ func (f field) parse(s string, got values, wrong func(reason string)) {
 			wrong("is out of range")
 			return
 		}
-		got[f.name] = t.Truncate(time.Microsecond) // what the ledger keeps
+		got.set(f.name, t.Truncate(time.Microsecond)) // what the ledger keeps
 	case duration:
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -185,7 +185,7 @@ func (f field) parse(s string, got values, wrong func(reason string)) {
 			wrong("is out of range")
 			return
 		}
-		got[f.name] = d
+		got.set(f.name, d)
 	}
 }
 

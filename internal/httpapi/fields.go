@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,20 +146,47 @@ func fieldNames(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// values are the good values of a request by field name: string, int64, bool,
-// time.Time, time.Duration or values.
-type values map[string]any
+// values are the good values of a request, few enough to be looked through.
+type values []value
 
-func (v values) has(name string) bool { _, ok := v[name]; return ok }
+// value is the value of one field: a text, a number, or a bool, time.Time,
+// time.Duration or values.
+type value struct {
+	name   string
+	text   string
+	number int64
+	other  any
+}
 
-func (v values) text(name string) string            { s, _ := v[name].(string); return s }
-func (v values) integer(name string) int64          { n, _ := v[name].(int64); return n }
-func (v values) instant(name string) time.Time      { t, _ := v[name].(time.Time); return t }
-func (v values) duration(name string) time.Duration { d, _ := v[name].(time.Duration); return d }
-func (v values) object(name string) values          { o, _ := v[name].(values); return o }
+func (v values) of(name string) value {
+	for i := range v {
+		if v[i].name == name {
+			return v[i]
+		}
+	}
+	return value{}
+}
+
+func (v values) has(name string) bool { return v.of(name).name != "" }
+
+func (v *values) set(name string, other any)      { *v = append(*v, value{name: name, other: other}) }
+func (v *values) setText(name, text string)       { *v = append(*v, value{name: name, text: text}) }
+func (v *values) setInteger(name string, n int64) { *v = append(*v, value{name: name, number: n}) }
+func (v *values) drop(name string) {
+	*v = slices.DeleteFunc(*v, func(other value) bool { return other.name == name })
+}
+
+func (v values) text(name string) string       { return v.of(name).text }
+func (v values) integer(name string) int64     { return v.of(name).number }
+func (v values) instant(name string) time.Time { t, _ := v.of(name).other.(time.Time); return t }
+func (v values) duration(name string) time.Duration {
+	d, _ := v.of(name).other.(time.Duration)
+	return d
+}
+func (v values) object(name string) values { o, _ := v.of(name).other.(values); return o }
 
 func (v values) truth(name string, absent bool) bool {
-	if b, ok := v[name].(bool); ok {
+	if b, ok := v.of(name).other.(bool); ok {
 		return b
 	}
 	return absent

@@ -9,12 +9,10 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Keys of a request's context: what fail leaves for the log, and whether the
-// route says X-Outcome.
+// Keys of a request's context: what fail leaves for the log.
 const (
-	outcomeKey = "httpapi.outcome"
-	errorKey   = "httpapi.error"
-	codeKey    = "httpapi.code"
+	errorKey = "httpapi.error"
+	codeKey  = "httpapi.code"
 )
 
 // observe logs each request: what the server failed at as a warning, the rest

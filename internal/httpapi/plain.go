@@ -11,7 +11,7 @@ func decodePlain(body []byte, fields []field) (values, bool) {
 	if !ok {
 		return nil, false
 	}
-	got := make(values, len(fields))
+	got := make(values, 0, len(fields))
 	for {
 		var name, value []byte
 		if name, rest, ok = cutPlainText(rest); !ok {
@@ -34,7 +34,7 @@ func decodePlain(body []byte, fields []field) (values, bool) {
 		if !ok {
 			return nil, false
 		}
-		f.parse(string(value), got, func(string) { ok = false })
+		f.parse(string(value), &got, func(string) { ok = false })
 		if !ok {
 			return nil, false
 		}

@@ -55,11 +55,25 @@ func (a *api) purchase(c *gin.Context, in input) error {
 		return a.explainNotOffered(a.explainNotFound(ctx, in.id, err))
 	}
 	c.Header("Location", "/v1/purchases/"+receipt.PurchaseID)
-	c.Header("X-Outcome", Outcome(nil))
-	return reply(c, http.StatusCreated, receiptBody{
+	c.Writer.Header()["X-Outcome"] = acceptedOutcome
+	body := receiptBody{
 		PurchaseID: receipt.PurchaseID, SaleID: receipt.SaleID, Quantity: receipt.Quantity,
 		Remaining: receipt.Remaining, Fence: receipt.Fence,
-	})
+	}
+	send(c, http.StatusCreated, "application/json", append(body.appendJSON(make([]byte, 0, 256)), '\n'))
+	return nil
+}
+
+var acceptedOutcome = []string{Outcome(nil)}
+
+// appendJSON appends what encoding/json would write.
+func (r receiptBody) appendJSON(to []byte) []byte {
+	to = stock.AppendText(append(to, `{"purchase_id":`...), r.PurchaseID)
+	to = stock.AppendText(append(to, `,"sale_id":`...), r.SaleID)
+	to = strconv.AppendInt(append(to, `,"quantity":`...), r.Quantity, 10)
+	to = strconv.AppendInt(append(to, `,"remaining":`...), r.Remaining, 10)
+	to = strconv.AppendUint(append(to, `,"fence":`...), r.Fence, 10)
+	return append(to, '}')
 }
 
 // explainNotOffered says what this API lacks: no store is away, and waiting

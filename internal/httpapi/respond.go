@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -13,7 +14,7 @@ func (a *api) fail(c *gin.Context, err error) {
 	p := problemOf(err)
 	c.Set(errorKey, err)
 	c.Set(codeKey, p.Code)
-	if c.GetBool(outcomeKey) {
+	if c.Request.Method == http.MethodPost && slices.Contains(a.outcomes, c.FullPath()) {
 		c.Header("X-Outcome", p.Code)
 	}
 	switch p.Status {
@@ -36,9 +37,20 @@ func write(c *gin.Context, status int, mediaType string, body any) {
 	if err != nil {
 		panic(err) // our own types always marshal
 	}
-	c.Header("Cache-Control", "no-store")
-	c.Header("X-Content-Type-Options", "nosniff")
-	c.Data(status, mediaType, append(data, '\n'))
+	send(c, status, mediaType, append(data, '\n'))
+}
+
+// Header values that are always the same, so that no answer makes its own.
+var (
+	noStore = []string{"no-store"}
+	noSniff = []string{"nosniff"}
+)
+
+// send answers with a body that is written already.
+func send(c *gin.Context, status int, mediaType string, body []byte) {
+	header := c.Writer.Header()
+	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
+	c.Data(status, mediaType, body)
 }
 
 func join(names []string) string { return strings.Join(names, ", ") }

@@ -3,7 +3,7 @@ package redisstock
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"flashsale/internal/stock"
@@ -24,24 +24,36 @@ type answer struct {
 // stateAccepted is the state of a purchase that stands.
 const stateAccepted = "accepted"
 
-// wholeAnswer is the JSON to store for an accepted deduction.
+// wholeAnswer is the JSON to store for an accepted deduction: an answer.
 func wholeAnswer(d stock.Deduction, fence uint64, remaining int64) (string, error) {
-	text, err := json.Marshal(answer{
-		User: d.UserID, Quantity: d.Quantity, State: stateAccepted,
-		PriceCents: d.PriceCents, Fence: fence, At: d.At, Remaining: remaining,
-	})
-	if err != nil {
-		return "", fmt.Errorf("redisstock: answer of %s: %w", d.PurchaseID, err)
-	}
-	return string(text), nil
+	text, err := appendOpenAnswer(make([]byte, 0, answerSize), d, fence)
+	text = append(strconv.AppendInt(append(text, `,"remaining":`...), remaining, 10), '}')
+	return string(text), err
 }
 
 // openAnswer is the same for a script that works out the remaining units by
 // itself: it lacks that last member and the closing brace. Lua is not left to
 // write the rest, because its JSON has 14 digits and a fence has 16.
 func openAnswer(d stock.Deduction, fence uint64) (string, error) {
-	text, err := wholeAnswer(d, fence, 0)
-	return strings.TrimSuffix(text, `,"remaining":0}`), err
+	text, err := appendOpenAnswer(make([]byte, 0, answerSize), d, fence)
+	return string(text), err
+}
+
+// Room for an answer and for an event of ordinary length.
+const answerSize, eventSize = 192, 384
+
+// appendOpenAnswer writes what encoding/json would: every accepted purchase is
+// written so.
+func appendOpenAnswer(to []byte, d stock.Deduction, fence uint64) ([]byte, error) {
+	to = stock.AppendText(append(to, `{"user":`...), d.UserID)
+	to = strconv.AppendInt(append(to, `,"quantity":`...), d.Quantity, 10)
+	to = strconv.AppendInt(append(to, `,"state":"`+stateAccepted+`","price_cents":`...), d.PriceCents, 10)
+	to = strconv.AppendUint(append(to, `,"fence":`...), fence, 10)
+	to, err := stock.AppendInstant(append(to, `,"at":`...), d.At)
+	if err != nil {
+		return nil, fmt.Errorf("redisstock: answer of %s: %w", d.PurchaseID, err)
+	}
+	return to, nil
 }
 
 func parseAnswer(purchaseID, text string) (answer, error) {

@@ -2,9 +2,6 @@ package redisstock
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
 
 	"flashsale/internal/stock"
 )
@@ -28,14 +25,9 @@ func (a atomicCounter) Deduct(ctx context.Context, fence uint64, batch []stock.D
 	if err != nil {
 		return nil, err
 	}
-	args := []any{fence}
-	for _, d := range batch {
-		text, err1 := openAnswer(d, fence)
-		event, err2 := eventOf(d, fence)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, err
-		}
-		args = append(args, d.PurchaseID, d.UserID, d.Quantity, text, event)
+	args, err := atomicArgs(fence, batch)
+	if err != nil {
+		return nil, err
 	}
 	reply, err := a.call(ctx, stock.ErrOutcomeUnknown, atomicScript, a.deductKeys(saleID), args...)
 	if err != nil {
@@ -47,42 +39,90 @@ func (a atomicCounter) Deduct(ctx context.Context, fence uint64, batch []stock.D
 	case "stale":
 		return nil, stale(saleID)
 	}
-	if len(reply) != 1+2*len(batch) {
-		return nil, unexpected(reply)
-	}
-	results := make([]stock.Result, len(batch))
+	return decided(batch, fence, reply)
+}
+
+// atomicArgs are the fence, and then a column each of the batch's purchase IDs,
+// users, quantities, open answers and events: the script hands a column on to a
+// command as it is.
+func atomicArgs(fence uint64, batch []stock.Deduction) ([]any, error) {
+	n := len(batch)
+	args := make([]any, 1+5*n)
+	args[0] = fence
+	ids, users, quantities, answers, events := args[1:], args[1+n:], args[1+2*n:], args[1+3*n:], args[1+4*n:]
+	// All texts are written one behind the other and then cut, and arguments are
+	// pointers: a purchase of the batch needs no memory of its own.
+	written := make([]byte, 0, (answerSize+eventSize)*n)
+	ends := make([]int, 2*n)
 	for i, d := range batch {
-		verdict, detail := fmt.Sprint(reply[1+2*i]), fmt.Sprint(reply[2+2*i])
-		if results[i], err = parseVerdict(d, fence, verdict, detail); err != nil {
+		var err error
+		if written, err = appendOpenAnswer(written, d, fence); err != nil {
 			return nil, err
 		}
+		ends[2*i] = len(written)
+		if written, err = appendEvent(written, d, fence); err != nil {
+			return nil, err
+		}
+		ends[2*i+1] = len(written)
+	}
+	texts, start := string(written), 0
+	pieces := make([]string, 2*n)
+	for k, end := range ends {
+		pieces[k], start = texts[start:end], end
+	}
+	for i := range batch {
+		d := &batch[i]
+		ids[i], users[i], quantities[i], answers[i], events[i] = &d.PurchaseID, &d.UserID, &d.Quantity, &pieces[2*i], &pieces[2*i+1]
+	}
+	return args, nil
+}
+
+// decided reads what the script answers about a batch: the units that are left
+// after it, and a verdict on each purchase that was not accepted just now. The
+// others are counted back from what is left.
+func decided(batch []stock.Deduction, fence uint64, reply []any) ([]stock.Result, error) {
+	if len(reply) < 2 || len(reply)%3 != 2 {
+		return nil, unexpected(reply)
+	}
+	left, ok := reply[1].(int64)
+	if !ok {
+		return nil, unexpected(reply)
+	}
+	results, others := make([]stock.Result, len(batch)), reply[2:]
+	for i := len(batch) - 1; i >= 0; i-- {
+		if last := len(others) - 3; last >= 0 && others[last] == int64(i+1) {
+			verdict, _ := others[last+1].(string)
+			var err error
+			if results[i], err = parseVerdict(batch[i], verdict, others[last+2]); err != nil {
+				return nil, err
+			}
+			others = others[:last]
+			continue
+		}
+		results[i] = stock.Result{Remaining: left, Fence: fence}
+		left += batch[i].Quantity
+	}
+	if len(others) > 0 {
+		return nil, unexpected(reply)
 	}
 	return results, nil
 }
 
-func parseVerdict(d stock.Deduction, fence uint64, verdict, detail string) (stock.Result, error) {
+func parseVerdict(d stock.Deduction, verdict string, detail any) (stock.Result, error) {
+	text, _ := detail.(string)
+	number, _ := detail.(int64)
 	switch verdict {
-	case "accepted":
-		remaining, err := strconv.ParseInt(detail, 10, 64)
-		if err != nil {
-			return stock.Result{}, unexpected(detail)
-		}
-		return stock.Result{Remaining: remaining, Fence: fence}, nil
 	case "known":
-		known, err := parseKnown(d.PurchaseID, detail)
+		known, err := parseKnown(d.PurchaseID, text)
 		return known.Replay(d.Quantity), err
 	case "already_bought":
-		return stock.Result{Err: &stock.AlreadyBoughtError{PurchaseID: detail}}, nil
+		return stock.Result{Err: &stock.AlreadyBoughtError{PurchaseID: text}}, nil
 	case "scheduled":
 		return stock.Result{Err: stock.ErrSaleNotStarted}, nil
 	case "closed":
 		return stock.Result{Err: stock.ErrSaleClosed}, nil
 	case "over_limit":
-		limit, err := strconv.ParseInt(detail, 10, 64)
-		if err != nil {
-			return stock.Result{}, unexpected(detail)
-		}
-		return stock.Result{Err: &stock.OverLimitError{Limit: limit}}, nil
+		return stock.Result{Err: &stock.OverLimitError{Limit: number}}, nil
 	case "sold_out":
 		return stock.Result{Err: stock.ErrSoldOut}, nil
 	default:

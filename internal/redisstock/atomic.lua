@@ -1,84 +1,83 @@
 -- The atomic counter: decides on a batch and stores it, in one step.
 -- KEYS: sale, buyers, purchases, outbox.
--- ARGV: fence, then (purchase_id, user_id, quantity, answer, event) each; the
--- answer is a JSON object whose last member, remaining, and brace are added here.
--- Returns {'missing'}, {'stale'}, or {'decided', then (verdict, detail) each}:
--- accepted, remaining | known, stored answer | already_bought, purchase_id |
--- over_limit, limit | scheduled | closed | sold_out.
+-- ARGV: fence, then as many of each: purchase IDs, user IDs, quantities, answers,
+-- events; an answer is a JSON object whose last member, remaining, and brace are
+-- added here.
+-- Returns {'missing'}, {'stale'}, or {'decided', remaining, then (number of the
+-- purchase, verdict, detail) for each that was not accepted just now}: known, stored
+-- answer | already_bought, purchase_id | over_limit, limit | scheduled | closed | sold_out.
 local sale = redis.call('HMGET', KEYS[1],
   'remaining', 'accepted', 'limit', 'last_fence', 'state', 'starts_at', 'ends_at')
 if not sale[1] then return {'missing'} end
 -- Strings compare by character ("9" is above "10"), so numbers are made of all.
+-- Units are below 10^14, so that Lua writes them with all their digits.
 local remaining, accepted, limit, last = tonumber(sale[1]), tonumber(sale[2]), tonumber(sale[3]), tonumber(sale[4])
 local fence = tonumber(ARGV[1])
 local stale = fence > 0 and fence < last
 
--- Whatever could fail fails before the first write; the reads below do the same
--- for the other two hashes.
+-- Whatever could fail fails before anything is written: the reads of the hashes,
+-- and then the outbox, which is therefore the first to be written to.
 if not (remaining and accepted) then return redis.error_reply('ERR remaining or accepted is not a number') end
-local outbox = redis.call('TYPE', KEYS[4])['ok']
-if outbox ~= 'none' and outbox ~= 'stream' then return redis.error_reply('WRONGTYPE outbox is no stream') end
 
 local now = state(sale[5], sale[6], sale[7])
-local reply, purchases, buyers, answers, bought, units, events = {'decided'}, {}, {}, {}, {}, 0, {}
+local args, n = ARGV, (#ARGV - 1) / 5
+-- Where a column begins: the first of it is one further.
+local ids, users, quantities, texts, wholes = 1, 1 + n, 1 + 2 * n, 1 + 3 * n, 1 + 4 * n
 
 -- One command for many purchases is a third of the work of one for each; a
 -- thousand arguments are well within what Lua's stack holds.
-local function read(key, offset)
-  local values, names = {}, {}
-  for i = 2, #ARGV, 5 do
-    names[#names + 1] = ARGV[i + offset]
-    if #names == 1000 or i + 5 > #ARGV then
-      for _, value in ipairs(redis.call('HMGET', key, unpack(names))) do values[#values + 1] = value end
-      names = {}
-    end
+local most = 1000
+local function read(key, column)
+  if n <= most then return redis.call('HMGET', key, unpack(args, column + 1, column + n)) end
+  local values = {}
+  for from = 1, n, most do
+    local some = redis.call('HMGET', key, unpack(args, column + from, column + math.min(from + most - 1, n)))
+    for i = 1, #some do values[from + i - 1] = some[i] end
   end
   return values
 end
-local function write(key, pairs)
-  for i = 1, #pairs, 1000 do
-    redis.call('HSET', key, unpack(pairs, i, math.min(i + 999, #pairs)))
+local function write(key, pairs, count)
+  for from = 1, count, most do
+    redis.call('HSET', key, unpack(pairs, from, math.min(from + most - 1, count)))
   end
 end
 
-local stored, holds = read(KEYS[3], 0), read(KEYS[2], 1)
+local stored, holds = read(KEYS[3], ids), read(KEYS[2], users)
+local reply, replies, before = {'decided', remaining}, 2, remaining
+local purchases, buyers, events, sold = {}, {}, {}, 0
+local answers, bought = {}, {} -- by this batch itself
 
-local function decide(i)
-  local id, user, quantity = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
-  local n = (i + 3) / 5
-  local known = answers[id] or stored[n]
-  if known then return 'known', known end
-  local held = bought[user] or holds[n]
-  if now ~= 'open' then return now, '' end
-  if quantity > limit then return 'over_limit', string.format('%.0f', limit) end
-  if held then return 'already_bought', held end
-  if quantity > remaining then return 'sold_out', '' end
-
-  remaining = remaining - quantity
-  units = units + quantity
-  local left = string.format('%.0f', remaining)
-  answers[id] = ARGV[i + 3] .. ',"remaining":' .. left .. '}'
-  bought[user] = id
-  purchases[#purchases + 1] = id
-  purchases[#purchases + 1] = answers[id]
-  buyers[#buyers + 1] = user
-  buyers[#buyers + 1] = id
-  events[#events + 1] = ARGV[i + 4]
-  return 'accepted', left
-end
-
-for i = 2, #ARGV, 5 do
-  local verdict, detail = decide(i)
+for i = 1, n do
+  local id, user, quantity = args[ids + i], args[users + i], tonumber(args[quantities + i])
+  local known, held, verdict, detail = answers[id] or stored[i], bought[user] or holds[i], nil, ''
+  if known then verdict, detail = 'known', known
+  elseif now ~= 'open' then verdict = now
+  elseif quantity > limit then verdict, detail = 'over_limit', limit
+  elseif held then verdict, detail = 'already_bought', held
+  elseif quantity > remaining then verdict = 'sold_out'
+  else
+    remaining = remaining - quantity
+    local answer = args[texts + i] .. ',"remaining":' .. remaining .. '}'
+    answers[id], bought[user] = answer, id
+    local second = 2 * sold + 2
+    sold = sold + 1
+    purchases[second - 1], purchases[second] = id, answer
+    buyers[second - 1], buyers[second] = user, id
+    events[sold] = args[wholes + i]
+  end
   if stale and verdict ~= 'known' then return {'stale'} end
-  reply[#reply + 1] = verdict
-  reply[#reply + 1] = detail
+  if verdict then
+    reply[replies + 1], reply[replies + 2], reply[replies + 3] = i, verdict, detail
+    replies = replies + 3
+  end
 end
+reply[2] = remaining
 
+if sold > 0 then
+  redis.call('XADD', KEYS[4], '*', 'd', '[' .. table.concat(events, ',') .. ']')
+  redis.call('HSET', KEYS[1], 'remaining', remaining, 'accepted', accepted + before - remaining)
+  write(KEYS[3], purchases, 2 * sold)
+  write(KEYS[2], buyers, 2 * sold)
+end
 if fence > last then redis.call('HSET', KEYS[1], 'last_fence', ARGV[1]) end
-if #events == 0 then return reply end
-redis.call('HSET', KEYS[1], 'remaining', string.format('%.0f', remaining))
-redis.call('HINCRBY', KEYS[1], 'accepted', units)
-write(KEYS[3], purchases)
-write(KEYS[2], buyers)
-redis.call('XADD', KEYS[4], '*', 'd', '[' .. table.concat(events, ',') .. ']')
 return reply

@@ -1,6 +1,7 @@
 package redisstock
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,19 +99,20 @@ func split(values map[string]any) [][]byte {
 	return events
 }
 
-// splitObjects takes apart an array of flat objects without space between them,
-// as the scripts write it; nil for anything else.
+// splitObjects takes apart an array of events without space between them, as the
+// counters write them; nil for anything else. What it takes is known to be valid
+// JSON without being read twice: every purchase comes through here.
 func splitObjects(data []byte) (events [][]byte) {
-	if !json.Valid(data) || data[0] != '[' {
+	if len(data) == 0 || data[0] != '[' {
 		return nil
 	}
 	for rest := data[1:]; ; {
-		if rest[0] != '{' {
+		end := endOfEvent(rest)
+		if end < 0 || end == len(rest) {
 			return nil
 		}
-		end := endOfFlat(rest)
-		if end < 0 {
-			return nil
+		if events == nil { // most are as long as the first
+			events = make([][]byte, 0, len(rest)/end+1)
 		}
 		events = append(events, rest[:end:end])
 		switch rest = rest[end:]; {
@@ -123,22 +125,46 @@ func splitObjects(data []byte) (events [][]byte) {
 	}
 }
 
-// endOfFlat is where a valid object ends that has none within; -1 if it has.
-func endOfFlat(data []byte) int {
-	for i, quoted := 1, false; i < len(data); i++ {
-		switch c := data[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '}':
-			return i + 1
-		case c == '{' || c == '[':
+// eventLayout is what stands between an event's values, and whether the value
+// that follows is a text; see stock.Event.
+var eventLayout = []struct {
+	before string
+	text   bool
+}{
+	{`{"v":`, false}, {`,"type":"`, true}, {`","purchase_id":"`, true}, {`","sale_id":"`, true}, {`","item_id":"`, true}, {`","user_id":"`, true},
+	{`","quantity":`, false}, {`,"price_cents":`, false}, {`,"fence":`, false}, {`,"variant":"`, true}, {`","at":"`, true},
+}
+
+// endOfEvent is where an event ends that data begins with, as a counter writes it,
+// all of whose texts stand for themselves; -1 if it is anything else.
+func endOfEvent(data []byte) int {
+	at := 0
+	for _, part := range eventLayout {
+		if !bytes.HasPrefix(data[at:], []byte(part.before)) {
+			return -1
+		}
+		at += len(part.before)
+		start := at
+		if part.text {
+			for at < len(data) && data[at] != '"' {
+				if c := data[at]; c < ' ' || c > '~' || c == '\\' {
+					return -1
+				}
+				at++
+			}
+			continue
+		}
+		for at < len(data) && '0' <= data[at] && data[at] <= '9' {
+			at++
+		}
+		if digits := at - start; digits == 0 || digits > 1 && data[start] == '0' {
 			return -1
 		}
 	}
-	return -1
+	if !bytes.HasPrefix(data[at:], []byte(`"}`)) {
+		return -1
+	}
+	return at + len(`"}`)
 }
 
 // Delete removes exactly these entries; see stock.Outbox.

@@ -2,7 +2,6 @@ package redisstock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -144,11 +143,16 @@ func saleOf(batch []stock.Deduction) (string, error) {
 
 // eventOf is the JSON of what the outbox passes on when d is accepted.
 func eventOf(d stock.Deduction, fence uint64) (string, error) {
-	event, err := json.Marshal(d.Event(fence))
+	text, err := appendEvent(make([]byte, 0, eventSize), d, fence)
+	return string(text), err
+}
+
+func appendEvent(to []byte, d stock.Deduction, fence uint64) ([]byte, error) {
+	to, err := d.Event(fence).AppendJSON(to)
 	if err != nil {
-		return "", fmt.Errorf("redisstock: event of %s: %w", d.PurchaseID, err)
+		return nil, fmt.Errorf("redisstock: event of %s: %w", d.PurchaseID, err)
 	}
-	return string(event), nil
+	return to, nil
 }
 
 func notFound(saleID string) error {

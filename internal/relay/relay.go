@@ -31,7 +31,7 @@ type Options struct {
 
 	Shards int // 0: rediskey.Shards
 
-	// Batch is about how many messages go into one Publish, 500 by default.
+	// Batch is about how many messages go into one Publish, 1000 by default.
 	// An entry is never divided, so it can be more.
 	Batch int
 
@@ -40,7 +40,7 @@ type Options struct {
 	Block time.Duration
 
 	// Pace is the shortest time from one read that found something to the next,
-	// 25 ms by default, unless a whole batch is waiting: what comes in between goes
+	// 50 ms by default, unless a whole batch is waiting: what comes in between goes
 	// in one Publish, each of which costs Kafka the same however little is in it.
 	Pace time.Duration
 
@@ -72,9 +72,9 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	o.Shards = cmp.Or(o.Shards, rediskey.Shards)
-	o.Batch = cmp.Or(o.Batch, 500)
+	o.Batch = cmp.Or(o.Batch, 1000)
 	o.Block = cmp.Or(o.Block, 250*time.Millisecond)
-	o.Pace = cmp.Or(o.Pace, 25*time.Millisecond)
+	o.Pace = cmp.Or(o.Pace, 50*time.Millisecond)
 	o.RetryMin = cmp.Or(o.RetryMin, 50*time.Millisecond)
 	o.RetryMax = cmp.Or(o.RetryMax, 2*time.Second)
 	o.Yield = cmp.Or(o.Yield, 15*time.Second)

@@ -67,7 +67,7 @@ func NewCombining(direct *Direct, options CombiningOptions) *Combining {
 	if options.Wait == 0 {
 		options.Wait = lock.DefaultWait
 	}
-	return &Combining{direct: direct, batch: options.Batch, wait: options.Wait, lines: make(map[string]*line)}
+	return &Combining{direct: direct, batch: options.Batch, wait: options.Wait, lines: make(map[string]*line), soldOut: newSoldOut()}
 }
 
 var _ Seller = (*Combining)(nil)
@@ -77,8 +77,9 @@ var errNotSent = errors.New("those before were not answered in time")
 // line is the purchases of a sale that wait. Its goroutine serves them batch by
 // batch and ends when nobody is left.
 type line struct {
-	waiting []*ticket
-	giveUp  context.CancelFunc // ends the acquisition under way; nil when there is none
+	waiting  []*ticket
+	patience *time.Timer        // calls expire when the first in line, or one before, has waited long enough; nil when nobody has joined since
+	giveUp   context.CancelFunc // ends the acquisition under way; nil when there is none
 }
 
 // ticket is a place in the line.
@@ -110,45 +111,31 @@ func (c *Combining) Purchase(ctx context.Context, request Request) (Receipt, err
 	if !o.variant.Combine || !locked && o.sale.Work.Max > 0 {
 		return c.direct.fulfil(ctx, o)
 	}
-	if c.soldOut.refuses(request, o.sale, c.direct.now()) {
+	asked := c.direct.now()
+	if c.soldOut.refuses(request, o.sale, asked) {
 		return o.receipt, ErrSoldOut
 	}
 	o.receipt.Locked = locked
-	t := &ticket{order: o, asked: c.direct.now(), done: make(chan struct{})}
+	t := &ticket{order: o, asked: asked, done: make(chan struct{})}
 	l := c.join(t)
-	gone := func(is, because error) (Receipt, error) {
-		if locked {
-			o.receipt.LockWait = c.direct.now().Sub(t.asked)
-		}
-		return o.receipt, fmt.Errorf("%w: %w", is, because)
+	select {
+	case <-t.done:
+		return t.receipt, t.err
+	case <-ctx.Done():
 	}
-
-	patience := time.NewTimer(c.wait)
-	defer patience.Stop()
-	for {
-		select {
-		case <-t.done:
-			return t.receipt, t.err
-		case <-patience.C:
-			switch {
-			case !c.leave(l, t, waiting):
-			case locked:
-				return gone(ErrBusy, lock.ErrNotAcquired)
-			default: // the counter is slow to answer those before
-				return gone(ErrUnavailable, errNotSent)
-			}
-		case <-ctx.Done():
-			if c.leave(l, t, taken) {
-				return gone(ErrUnavailable, context.Cause(ctx))
-			}
-			select {
-			case <-t.done:
-				return t.receipt, t.err
-			default:
-				return gone(ErrOutcomeUnknown, context.Cause(ctx))
-			}
-		}
+	unsent := c.leave(l, t)
+	select {
+	case <-t.done: // at the same moment
+		return t.receipt, t.err
+	default:
 	}
+	if locked {
+		o.receipt.LockWait = c.direct.now().Sub(t.asked)
+	}
+	if unsent {
+		return o.receipt, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	}
+	return o.receipt, fmt.Errorf("%w: %w", ErrOutcomeUnknown, context.Cause(ctx))
 }
 
 // join puts t at the end of its sale's line, which is served from now on.
@@ -166,24 +153,67 @@ func (c *Combining) join(t *ticket) *line {
 		}
 	}
 	l.waiting = append(l.waiting, t)
+	if l.patience == nil {
+		l.patience = time.AfterFunc(c.wait, func() { c.expire(l) })
+	}
 	return l
 }
 
-// leave takes t back, unless it has got past the latest place for that.
-func (c *Combining) leave(l *line, t *ticket, latest place) bool {
+// leave takes t back, unless it has been sent.
+func (c *Combining) leave(l *line, t *ticket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.place > latest {
+	if t.place >= sent {
 		return false
 	}
 	if t.place == waiting {
 		l.remove(t)
-		if len(l.waiting) == 0 && l.giveUp != nil {
-			l.giveUp() // nobody needs the lock any more
-		}
+		l.giveUpIfEmpty()
 	}
 	t.place = left
 	return true
+}
+
+// expire answers those who have waited too long: the first in line. One timer
+// serves them all, so that a purchase that is answered in time needs none.
+func (c *Combining) expire(l *line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.patience = nil
+	now := c.direct.now()
+	for len(l.waiting) > 0 {
+		t := l.waiting[0]
+		waited := now.Sub(t.asked)
+		if waited < c.wait {
+			l.patience = time.AfterFunc(c.wait-waited, func() { c.expire(l) })
+			return
+		}
+		l.waiting = l.waiting[1:]
+		t.place = left
+		// Without a lock, the counter is slow to answer those before.
+		err := fmt.Errorf("%w: %w", ErrUnavailable, errNotSent)
+		if t.receipt.Locked {
+			err = fmt.Errorf("%w: %w", ErrBusy, lock.ErrNotAcquired)
+		} else {
+			waited = 0
+		}
+		t.answer(waited, 0, Result{}, err)
+	}
+	l.giveUpIfEmpty()
+}
+
+func (l *line) giveUpIfEmpty() {
+	if len(l.waiting) == 0 && l.giveUp != nil {
+		l.giveUp() // nobody needs the lock any more
+	}
+}
+
+// end forgets a line that nobody stands in.
+func (c *Combining) end(saleID string, l *line) {
+	delete(c.lines, saleID)
+	if l.patience != nil {
+		l.patience.Stop()
+	}
 }
 
 func (l *line) remove(t *ticket) {
@@ -235,7 +265,7 @@ func (c *Combining) sendAll(saleID string, l *line) (batch []*ticket) {
 	defer c.mu.Unlock()
 	n := min(len(l.waiting), c.batch)
 	if n == 0 {
-		delete(c.lines, saleID)
+		c.end(saleID, l)
 		return nil
 	}
 	batch = slices.Clone(l.waiting[:n])
@@ -252,7 +282,7 @@ func (c *Combining) ask(saleID string, l *line, giveUp context.CancelFunc) (firs
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(l.waiting) == 0 {
-		delete(c.lines, saleID)
+		c.end(saleID, l)
 		return nil, nil
 	}
 	l.giveUp = giveUp

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 )
@@ -29,9 +30,14 @@ const (
 type soldOut struct {
 	mu    sync.Mutex
 	sales map[string]refusal
+
+	// By hash: who shares another's is asked about needlessly, nothing worse.
+	seed maphash.Seed
 	buyers,
-	before map[buyer]struct{} // the older generation
+	before map[uint64]struct{} // the older generation
 }
+
+func newSoldOut() soldOut { return soldOut{seed: maphash.MakeSeed()} }
 
 type refusal struct {
 	quantity int64 // so many units, or more, can't be had
@@ -51,7 +57,7 @@ func (s *soldOut) refuses(request Request, sale Sale, now time.Time) bool {
 	if !known || request.Quantity < r.quantity || !now.Before(r.until) {
 		return false
 	}
-	b := buyer{sale.ID, request.UserID}
+	b := maphash.Comparable(s.seed, buyer{sale.ID, request.UserID})
 	_, bought := s.buyers[b]
 	_, boughtBefore := s.before[b]
 	return !bought && !boughtBefore
@@ -85,9 +91,10 @@ func (s *soldOut) learn(batch []*ticket, results []Result, sent time.Time) {
 
 func (s *soldOut) bought(b buyer) {
 	if s.buyers == nil || len(s.buyers) >= soldOutBuyers {
-		s.before, s.buyers = s.buyers, make(map[buyer]struct{})
+		// As large as the one before, which has grown as far as it will.
+		s.before, s.buyers = s.buyers, make(map[uint64]struct{}, len(s.buyers))
 	}
-	s.buyers[b] = struct{}{}
+	s.buyers[maphash.Comparable(s.seed, b)] = struct{}{}
 }
 
 func (s *soldOut) refused(d Deduction, sent time.Time) {

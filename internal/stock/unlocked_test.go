@@ -172,4 +172,22 @@ func TestUnlockedBatchFails(t *testing.T) {
 		c.want("first1", nil)
 		c.wantLeft(t, 9)
 	})
+	combine(t, "each is kept for its own time", func(t *testing.T) {
+		c := gatherUnlocked(t, stock.CombiningOptions{Wait: 2 * time.Second}, func(c *crowd) {
+			c.Variants["combining"] = stock.Variant{Counter: slow{counting{c}, time.Minute}, Combine: true}
+		})
+		users := []string{"ann", "bob", "cat"}
+		c.buys(t.Context(), "first", 1)
+		for _, user := range users {
+			c.buys(t.Context(), user, 1)
+			time.Sleep(700 * time.Millisecond)
+		}
+		c.buying.Wait()
+		for _, user := range users {
+			if got := c.want(user+"1", stock.ErrUnavailable); got.after != 2*time.Second {
+				t.Errorf("%s is answered after %v", user, got.after)
+			}
+		}
+		c.wantLeft(t, 9)
+	})
 }

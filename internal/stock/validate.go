@@ -137,12 +137,11 @@ func (w *fieldErrors) checkID(field, id string) {
 }
 
 func (w *fieldErrors) checkRange(field string, value, low, high int64) {
-	allowed := fmt.Sprintf("%d to %d", low, high)
 	switch {
 	case value < low:
-		w.add(field, "is too small", allowed)
+		w.add(field, "is too small", fmt.Sprintf("%d to %d", low, high))
 	case value > high:
-		w.add(field, "is too large", allowed)
+		w.add(field, "is too large", fmt.Sprintf("%d to %d", low, high))
 	}
 }
 
