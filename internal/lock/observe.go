@@ -90,6 +90,11 @@ func (l *observedLease) Release(ctx context.Context) error {
 	return err
 }
 
+// ReleaseAfter reaches the lease that is observed; see [ReleaseAfter].
+func (l *observedLease) ReleaseAfter(ctx context.Context, last Step) (any, error) {
+	return ReleaseAfter(ctx, l.Lease, last)
+}
+
 // Retire reaches the lease that is observed; see [Retire].
 func (l *observedLease) Retire() { Retire(l.Lease) }
 

@@ -6,8 +6,6 @@ import (
 	"io"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"flashsale/internal/stock"
 )
 
@@ -27,7 +25,7 @@ func TestABatchWhoseAnswerIsLostIsDeductedOnce(t *testing.T) {
 					return counter(f.Store).Deduct(t.Context(), 0, batch)
 				}
 				ran := 0
-				f.hook.answer = func(script *redis.Script) error {
+				f.hook.answer = func(script *script) error {
 					if deducting(script) {
 						if ran++; ran <= lost {
 							return io.EOF

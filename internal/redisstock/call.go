@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"flashsale/internal/lock"
 	"flashsale/internal/stock"
 )
 
@@ -45,7 +46,7 @@ func classify(err error) failure {
 // be said: one lost answer is enough, since what follows it (a refused
 // connection, say) tells nothing about the attempt before. A script that deducts
 // has stock.ErrOutcomeUnknown for unclear, any other stock.ErrUnavailable.
-func (s *Store) call(ctx context.Context, unclear error, script *redis.Script, keys []string, args ...any) ([]any, error) {
+func (s *Store) call(ctx context.Context, unclear error, script *script, keys []string, args ...any) ([]any, error) {
 	var lost error
 	for range attempts {
 		if ctx.Err() != nil {
@@ -61,6 +62,32 @@ func (s *Store) call(ctx context.Context, unclear error, script *redis.Script, k
 		lost = err
 	}
 	return nil, failed(unclear, lost, nil)
+}
+
+// caller is call, or what takes its place.
+type caller func(ctx context.Context, unclear error, script *script, keys []string, args ...any) ([]any, error)
+
+// lastOf is a call that ends the lease as well, if it can.
+func (s *Store) lastOf(lease lock.Lease) caller {
+	return func(ctx context.Context, unclear error, script *script, keys []string, args ...any) ([]any, error) {
+		if ctx.Err() != nil {
+			return nil, failed(unclear, nil, context.Cause(ctx))
+		}
+		answer, err := lock.ReleaseAfter(ctx, lease, lock.Step{On: s.client, Script: script.text, Keys: keys, Args: args})
+		if errors.Is(err, errors.ErrUnsupported) {
+			return s.call(ctx, unclear, script, keys, args...)
+		}
+		switch reply, ok := answer.([]any); {
+		case err == nil && ok:
+			return reply, nil
+		case err == nil:
+			return nil, unexpected(answer)
+		case errors.Is(err, lock.ErrLost) || classify(err) != lostAnswer:
+			return nil, failed(unclear, nil, err)
+		default:
+			return nil, failed(unclear, err, nil)
+		}
+	}
 }
 
 // failed is the error of a call that ended with last after an answer was lost,

@@ -50,7 +50,7 @@ func wantLeft(t testing.TB, f fixture, sale stock.Sale, remaining, accepted int6
 }
 
 // deducting reports whether a script is one that takes units.
-func deducting(script *redis.Script) bool {
+func deducting(script *script) bool {
 	return script == guardedWriteScript || script == atomicScript || script == stripedWriteScript
 }
 
@@ -79,7 +79,7 @@ func TestErrorsSayWhetherItMayHaveHappened(t *testing.T) {
 				f := onReal(t)
 				sale := testSale(t, f)
 				attempt := 0
-				f.hook.fail = func(script *redis.Script) error {
+				f.hook.fail = func(script *script) error {
 					if !deducting(script) {
 						return nil
 					}
@@ -111,7 +111,7 @@ func (redisError) RedisError()     {}
 func TestReadsNeverLeaveAnOutcomeUnknown(t *testing.T) {
 	f := onReal(t)
 	sale := testSale(t, f)
-	f.hook.fail = func(*redis.Script) error { return io.EOF }
+	f.hook.fail = func(*script) error { return io.EOF }
 	for name, err := range map[string]error{
 		"guarded read": one(t, f.Guarded(), 0, sale, "ann", 1).Err,
 		"preload":      f.Preload(t.Context(), sale),
@@ -130,7 +130,7 @@ func TestNothingIsWrittenForALostCaller(t *testing.T) {
 			sale := testSale(t, f)
 			ctx, lose := contextWithCause(t)
 			if name == "guarded" { // lost between the read and the write
-				f.hook.after = func(script *redis.Script) {
+				f.hook.after = func(script *script) {
 					if script == guardedReadScript {
 						lose(errLost)
 					}

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
+	"flashsale/internal/lock"
 	"flashsale/internal/stock"
 )
 
@@ -21,8 +20,19 @@ type guardedCounter struct{ *Store }
 // Guarded is the counter that needs a lock around it.
 func (s *Store) Guarded() stock.Counter { return guardedCounter{s} }
 
+var _ stock.Leaving = guardedCounter{}
+
 // Deduct reads what the batch depends on, decides, and writes the result.
 func (g guardedCounter) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
+	return g.deduct(ctx, fence, batch, g.call)
+}
+
+// DeductAndLeave is Deduct whose write is the lease's last step.
+func (g guardedCounter) DeductAndLeave(ctx context.Context, lease lock.Lease, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
+	return g.deduct(ctx, fence, batch, g.lastOf(lease))
+}
+
+func (g guardedCounter) deduct(ctx context.Context, fence uint64, batch []stock.Deduction, write caller) ([]stock.Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -35,7 +45,7 @@ func (g guardedCounter) Deduct(ctx context.Context, fence uint64, batch []stock.
 		return nil, err
 	}
 	results := standing.Decide(fence, batch)
-	if err := g.write(ctx, saleID, fence, batch, results); err != nil {
+	if err := g.write(ctx, write, saleID, fence, batch, results); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -90,7 +100,7 @@ func parseStanding(reply []any, batch []stock.Deduction) (stock.Standing, error)
 
 // write stores what is accepted in results, and corrects results where the
 // purchase turns out to have been stored meanwhile, or the sale to have ended.
-func (g guardedCounter) write(ctx context.Context, saleID string, fence uint64, batch []stock.Deduction, results []stock.Result) error {
+func (g guardedCounter) write(ctx context.Context, call caller, saleID string, fence uint64, batch []stock.Deduction, results []stock.Result) error {
 	args := []any{fence, nil} // nil: remaining, known after the loop
 	var accepted []int
 	for i, result := range results {
@@ -111,7 +121,7 @@ func (g guardedCounter) write(ctx context.Context, saleID string, fence uint64, 
 		return nil
 	}
 
-	stored, err := g.writeAccepted(ctx, guardedWriteScript, saleID, args, results, accepted)
+	stored, err := g.writeAccepted(ctx, call, guardedWriteScript, saleID, args, results, accepted)
 	if err != nil || stored == nil {
 		return err
 	}
@@ -121,8 +131,8 @@ func (g guardedCounter) write(ctx context.Context, saleID string, fence uint64, 
 // writeAccepted runs a script that stores the accepted ones of results, and
 // returns what it answers for each of them; nil when the sale isn't open any more,
 // which results then say.
-func (s *Store) writeAccepted(ctx context.Context, script *redis.Script, saleID string, args []any, results []stock.Result, accepted []int) ([]any, error) {
-	reply, err := s.call(ctx, stock.ErrOutcomeUnknown, script, s.deductKeys(saleID), args...)
+func (s *Store) writeAccepted(ctx context.Context, call caller, script *script, saleID string, args []any, results []stock.Result, accepted []int) ([]any, error) {
+	reply, err := call(ctx, stock.ErrOutcomeUnknown, script, s.deductKeys(saleID), args...)
 	if err != nil {
 		return nil, err
 	}

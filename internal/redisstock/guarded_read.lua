@@ -14,11 +14,11 @@ local fence, last = tonumber(ARGV[1]), tonumber(sale[3])
 local stale = fence > 0 and fence < last
 
 local reply = {state(sale[4], sale[5], sale[6]), sale[1], sale[2]}
-for i = 2, #ARGV, 2 do
-  local known = redis.call('HGET', KEYS[3], ARGV[i])
-  if stale and not known then return {'stale'} end
-  reply[#reply + 1] = known
-  reply[#reply + 1] = redis.call('HGET', KEYS[2], ARGV[i + 1])
+local known, held = values(KEYS[3], every(2, 2)), values(KEYS[2], every(2, 3))
+for i = 1, #known do
+  if stale and not known[i] then return {'stale'} end
+  reply[#reply + 1] = known[i]
+  reply[#reply + 1] = held[i]
 end
 if fence > last then redis.call('HSET', KEYS[1], 'last_fence', ARGV[1]) end
 return reply

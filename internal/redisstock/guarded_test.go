@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"flashsale/internal/stock"
 )
 
@@ -20,7 +18,7 @@ func contextWithCause(t *testing.T) (context.Context, context.CancelCauseFunc) {
 
 // inTheGap runs fn once, between a guarded read and its write.
 func inTheGap(f fixture, fn func()) {
-	f.hook.after = func(script *redis.Script) {
+	f.hook.after = func(script *script) {
 		if script == guardedReadScript {
 			f.hook.after = nil
 			fn()
@@ -153,7 +151,7 @@ func TestALostAnswerIsRepeatedUnderANewHolder(t *testing.T) {
 	f := onReal(t)
 	sale := testSale(t, f)
 	f.hook.lose.Store(true)
-	f.hook.after = func(script *redis.Script) {
+	f.hook.after = func(script *script) {
 		if script == guardedWriteScript {
 			f.hook.lose.Store(false)
 			f.hook.after = nil

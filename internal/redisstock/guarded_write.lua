@@ -6,17 +6,20 @@
 --
 -- The remaining units are what Go worked out, not what stands here: this is
 -- where updates are lost when two are in the gap at once.
-local reply, fresh, units, events = {'written'}, {}, 0, {}
-for i = 3, #ARGV, 5 do
-  local stored = redis.call('HGET', KEYS[3], ARGV[i])
+local reply, units, purchases, buyers, events = {'written'}, 0, {}, {}, {}
+for n, stored in ipairs(values(KEYS[3], every(5, 3))) do
+  local i = 5 * n - 2
   reply[#reply + 1] = stored or ''
   if not stored then
-    fresh[#fresh + 1] = i
     units = units + tonumber(ARGV[i + 2])
+    purchases[#purchases + 1] = ARGV[i]
+    purchases[#purchases + 1] = ARGV[i + 3]
+    buyers[#buyers + 1] = ARGV[i + 1]
+    buyers[#buyers + 1] = ARGV[i]
     events[#events + 1] = ARGV[i + 4]
   end
 end
-if #fresh == 0 then return reply end -- a repetition, whoever has the lock by now
+if #events == 0 then return reply end -- a repetition, whoever has the lock by now
 
 local sale = redis.call('HMGET', KEYS[1], 'remaining', 'accepted', 'last_fence', 'state', 'starts_at', 'ends_at')
 if not sale[1] then return {'missing'} end
@@ -33,9 +36,7 @@ if outbox ~= 'none' and outbox ~= 'stream' then return redis.error_reply('WRONGT
 
 redis.call('HSET', KEYS[1], 'remaining', ARGV[2])
 redis.call('HINCRBY', KEYS[1], 'accepted', units)
-for _, i in ipairs(fresh) do
-  redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 3])
-  redis.call('HSET', KEYS[2], ARGV[i + 1], ARGV[i])
-end
+store(KEYS[3], purchases)
+store(KEYS[2], buyers)
 redis.call('XADD', KEYS[4], '*', 'd', '[' .. table.concat(events, ',') .. ']')
 return reply

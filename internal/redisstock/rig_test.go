@@ -56,11 +56,11 @@ func (f fixture) rig(counter stock.Counter) stocktest.Rig {
 // hook stands between client and server. Its functions are set while no
 // script runs, or by one of themselves.
 type hook struct {
-	lose  atomic.Bool                      // scripts that deduct run, but their answers are lost
-	fail  func(script *redis.Script) error // called in the place of the server, which answers when it returns nil
-	after func(script *redis.Script)       // called when a script has run, before its answer is passed on
+	lose  atomic.Bool                // scripts that deduct run, but their answers are lost
+	fail  func(script *script) error // called in the place of the server, which answers when it returns nil
+	after func(script *script)       // called when a script has run, before its answer is passed on
 
-	answer func(script *redis.Script) error // called likewise, its error is what arrives in the answer's place
+	answer func(script *script) error // called likewise, its error is what arrives in the answer's place
 }
 
 func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -101,7 +101,7 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // scriptOf is the script that cmd runs, nil if it runs none.
-func scriptOf(cmd redis.Cmder) *redis.Script {
+func scriptOf(cmd redis.Cmder) *script {
 	var hash string
 	switch cmd.Name() {
 	case "evalsha":
@@ -110,7 +110,7 @@ func scriptOf(cmd redis.Cmder) *redis.Script {
 		sum := sha1.Sum([]byte(cmd.Args()[1].(string)))
 		hash = hex.EncodeToString(sum[:])
 	}
-	for _, script := range []*redis.Script{
+	for _, script := range []*script{
 		preloadScript, snapshotScript, closeScript, guardedReadScript, guardedWriteScript, atomicScript, stripedReadScript, stripedWriteScript,
 	} {
 		if hash == script.Hash() {

@@ -9,6 +9,8 @@ import (
 var (
 	//go:embed state.lua
 	stateLua string
+	//go:embed hashes.lua
+	hashesLua string
 	//go:embed preload.lua
 	preloadLua string
 	//go:embed snapshot.lua
@@ -28,12 +30,20 @@ var (
 )
 
 var (
-	preloadScript      = redis.NewScript(preloadLua)
-	snapshotScript     = redis.NewScript(stateLua + snapshotLua)
-	closeScript        = redis.NewScript(closeLua)
-	guardedReadScript  = redis.NewScript(stateLua + guardedReadLua)
-	guardedWriteScript = redis.NewScript(stateLua + guardedWriteLua)
-	atomicScript       = redis.NewScript(stateLua + atomicLua)
-	stripedReadScript  = redis.NewScript(stateLua + stripedReadLua)
-	stripedWriteScript = redis.NewScript(stateLua + stripedWriteLua)
+	preloadScript      = newScript(preloadLua)
+	snapshotScript     = newScript(stateLua + snapshotLua)
+	closeScript        = newScript(closeLua)
+	guardedReadScript  = newScript(stateLua + hashesLua + guardedReadLua)
+	guardedWriteScript = newScript(stateLua + hashesLua + guardedWriteLua)
+	atomicScript       = newScript(stateLua + atomicLua)
+	stripedReadScript  = newScript(stateLua + stripedReadLua)
+	stripedWriteScript = newScript(stateLua + stripedWriteLua)
 )
+
+// script knows its text, which a lease may need; see lastOf.
+type script struct {
+	*redis.Script
+	text string
+}
+
+func newScript(text string) *script { return &script{redis.NewScript(text), text} }

@@ -206,7 +206,7 @@ func (s stripedCounter) write(ctx context.Context, fence uint64, batch []stock.D
 	if len(accepted) == 0 {
 		return nil
 	}
-	stored, err := s.writeAccepted(ctx, stripedWriteScript, batch[0].SaleID, args, results, accepted)
+	stored, err := s.writeAccepted(ctx, s.call, stripedWriteScript, batch[0].SaleID, args, results, accepted)
 	if err != nil || stored == nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"flashsale/internal/lock"
 	"flashsale/internal/stock"
 	"flashsale/internal/stock/stocktest"
@@ -28,7 +26,7 @@ func TestStripedWithoutLocks(t *testing.T) {
 	sale := testSale(t, f)
 	user := sameSegment("ann")
 	var late stock.Result
-	f.hook.after = func(script *redis.Script) {
+	f.hook.after = func(script *script) {
 		if script == stripedReadScript { // another buyer of the segment comes in between
 			f.hook.after = nil
 			late = one(t, f.Striped(lock.None{}), 0, sale, user, 1)
@@ -47,7 +45,7 @@ func TestStripedOutlivedHolder(t *testing.T) {
 	sale := testSale(t, f)
 	user := sameSegment("ann")
 	var late stock.Result
-	f.hook.after = func(script *redis.Script) {
+	f.hook.after = func(script *script) {
 		if script == stripedReadScript {
 			f.hook.after = nil
 			late = one(t, f.Striped(fenced(2)), 0, sale, user, 1)

@@ -244,7 +244,7 @@ func (c *Combining) serveUnlocked(saleID string, l *line) {
 			return
 		}
 		asked := c.direct.now()
-		results, err := deductAll(context.Background(), batch[0].variant.Counter, 0, batch)
+		results, err := deductAll(context.Background(), batch[0].variant.Counter, nil, 0, batch)
 		if err == nil {
 			c.soldOut.learn(batch, results, asked)
 		}
@@ -305,7 +305,7 @@ func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor 
 		}
 		batch = c.send(batch)
 		asked := d.now()
-		if results, err = deductAll(ctx, first.variant.Counter, first.sale.fence(lease), batch); err == nil {
+		if results, err = deductAll(ctx, first.variant.Counter, lease, first.sale.fence(lease), batch); err == nil {
 			c.soldOut.learn(batch, results, asked)
 		}
 		return err
@@ -403,7 +403,7 @@ func (t *ticket) answer(wait, hold time.Duration, result Result, err error) {
 	close(t.done)
 }
 
-func deductAll(ctx context.Context, counter Counter, fence uint64, batch []*ticket) ([]Result, error) {
+func deductAll(ctx context.Context, counter Counter, lease lock.Lease, fence uint64, batch []*ticket) ([]Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -411,7 +411,7 @@ func deductAll(ctx context.Context, counter Counter, fence uint64, batch []*tick
 	for i, t := range batch {
 		deductions[i] = t.deduction
 	}
-	results, err := counter.Deduct(ctx, fence, deductions)
+	results, err := deductUnder(ctx, counter, lease, fence, deductions)
 	if err == nil && len(results) != len(batch) {
 		err = fmt.Errorf("%w: %d results for %d deductions", ErrOutcomeUnknown, len(results), len(batch))
 	}

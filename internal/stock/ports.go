@@ -3,6 +3,8 @@ package stock
 import (
 	"context"
 	"time"
+
+	"flashsale/internal/lock"
 )
 
 // The ports: what the domain and its processes need of the outside. Adapters
@@ -26,6 +28,17 @@ type Counter interface {
 	// that it knows is answered as the first time, under a stale fence too
 	// when the whole batch is known. Fence 0 is not checked.
 	Deduct(ctx context.Context, fence uint64, batch []Deduction) ([]Result, error)
+}
+
+// Leaving is a Counter whose last write can go along with the release of the lock
+// around it.
+type Leaving interface {
+	Counter
+
+	// DeductAndLeave is Deduct under the fence given, which is the lease's or 0. If
+	// it writes, and the lease can do that, the write and the release are one
+	// exchange. The caller releases the lease even so, as ever.
+	DeductAndLeave(ctx context.Context, lease lock.Lease, fence uint64, batch []Deduction) ([]Result, error)
 }
 
 // Desk is what the counter can do besides selling.

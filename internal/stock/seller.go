@@ -112,16 +112,16 @@ func (d *Direct) fulfil(ctx context.Context, o order) (Receipt, error) {
 	// after an error nothing is put back. If the deduction did happen, then its
 	// event is in the outbox, and a repetition finds it by its purchase ID.
 	var result Result
-	deduct := func(ctx context.Context, fence uint64) (err error) {
+	deduct := func(ctx context.Context, lease lock.Lease) (err error) {
 		if err := d.work(ctx, o.sale.Work); err != nil {
 			return err
 		}
-		result, err = deductOne(ctx, o.variant.Counter, fence, o.deduction)
+		result, err = deductOne(ctx, o.variant.Counter, lease, o.sale.fence(lease), o.deduction)
 		return err
 	}
 	var err error
 	if o.variant.Locker == nil {
-		err = deduct(ctx, 0)
+		err = deduct(ctx, nil)
 	} else {
 		err = d.locked(ctx, o.variant.Locker, o.sale, &o.receipt, deduct)
 	}
@@ -139,11 +139,11 @@ func (r Receipt) with(result Result) Receipt {
 
 // locked runs deduct under the sale's lock and returns its error. It measures
 // from asking for the lock to having it, and from there to having released it.
-func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, receipt *Receipt, deduct func(context.Context, uint64) error) error {
+func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, receipt *Receipt, deduct func(context.Context, lock.Lease) error) error {
 	asked, granted := d.now(), time.Time{}
 	err := lock.Do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
 		granted = d.now()
-		err := deduct(ctx, sale.fence(lease))
+		err := deduct(ctx, lease)
 		if errors.Is(err, ErrOutcomeUnknown) {
 			lock.Retire(lease) // it may still happen, and must not under the next holder's fence
 		}
@@ -158,9 +158,9 @@ func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, rece
 	return lostLock(err)
 }
 
-// fence is what the counter is told of a lease.
+// fence is what the counter is told of a lease; nil: none.
 func (s Sale) fence(lease lock.Lease) uint64 {
-	if !s.Fencing {
+	if lease == nil || !s.Fencing {
 		return 0
 	}
 	return lease.Fence()
@@ -217,8 +217,8 @@ func (d *Direct) work(ctx context.Context, work WorkRange) error {
 	return nil
 }
 
-func deductOne(ctx context.Context, counter Counter, fence uint64, deduction Deduction) (Result, error) {
-	results, err := counter.Deduct(ctx, fence, []Deduction{deduction})
+func deductOne(ctx context.Context, counter Counter, lease lock.Lease, fence uint64, deduction Deduction) (Result, error) {
+	results, err := deductUnder(ctx, counter, lease, fence, []Deduction{deduction})
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -226,6 +226,15 @@ func deductOne(ctx context.Context, counter Counter, fence uint64, deduction Ded
 		return Result{}, fmt.Errorf("%w: %d results for one deduction", ErrOutcomeUnknown, len(results))
 	}
 	return results[0], results[0].Err
+}
+
+// deductUnder is the last thing done under a lease, which it may end; nil: there
+// is none.
+func deductUnder(ctx context.Context, counter Counter, lease lock.Lease, fence uint64, batch []Deduction) ([]Result, error) {
+	if leaving, ok := counter.(Leaving); ok && lease != nil {
+		return leaving.DeductAndLeave(ctx, lease, fence, batch)
+	}
+	return counter.Deduct(ctx, fence, batch)
 }
 
 func sleep(ctx context.Context, duration time.Duration) error {

@@ -99,6 +99,13 @@ func (s *store) speak(dialect func(tokens) protocol) {
 	}
 }
 
+// speaking is the store with another protocol, for one lease.
+func (s *store) speaking(p protocol) *store {
+	other := *s
+	other.protocol = p
+	return &other
+}
+
 // validity is for how long after it was asked for a lease can be relied on.
 func (o Options) validity() time.Duration { return o.TTL - o.Drift }
 

@@ -35,6 +35,7 @@ type tokens struct {
 	batcher *batcher // nil: every script goes alone
 	ttl     time.Duration
 	deletes *compareDelete
+	last    *last // goes with the script that ends the lease; nil: nothing
 }
 
 var _ protocol = tokens{}
@@ -49,7 +50,10 @@ func (t tokens) acquire(ctx context.Context, lockKey, fenceKey, token string) (a
 
 // run runs a script, with others if it may.
 func (t tokens) run(ctx context.Context, c *call) *redis.Cmd {
-	if t.batcher == nil {
+	switch {
+	case t.last != nil:
+		return t.last.run(ctx, t.client, c)
+	case t.batcher == nil:
 		return c.script.Run(ctx, t.client, c.keys, c.args...)
 	}
 	return t.batcher.run(ctx, c)
@@ -77,7 +81,7 @@ func (t tokens) extend(ctx context.Context, lockKey, token string) (bool, error)
 }
 
 func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (bool, error) {
-	if channel == "" {
+	if channel == "" && t.last == nil {
 		if deleted, supported, err := t.deletes.run(ctx, lockKey, token); supported {
 			return deleted, err
 		}

@@ -2,6 +2,8 @@ package redislock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,16 +64,39 @@ type watchdogLease struct {
 // Release stops the extending, as every watched lease does, and hands the lock
 // over or gives it back.
 func (l *watchdogLease) Release(ctx context.Context) error {
-	l.once.Do(func() {
-		l.keeper.Stop()
-		l.Stop()
-		var done bool
-		if done, l.err = l.handOver(ctx); !done {
-			l.err = l.endUnsure(ctx, false)
-		}
-		l.turn.Leave()
-	})
+	l.once.Do(func() { l.finish(ctx) })
 	return l.err
+}
+
+// ReleaseAfter is Release with a last step in the same exchange; see
+// [lock.ReleaseAfter].
+func (l *watchdogLease) ReleaseAfter(ctx context.Context, step lock.Step) (any, error) {
+	protocol, usual := l.protocol.(tokens)
+	switch {
+	case !usual || step.On != l.client:
+		return nil, errors.ErrUnsupported
+	case l.IsLost():
+		return nil, l.ended(lock.ErrLost)
+	}
+	last := &last{step: step, err: errReleased}
+	l.once.Do(func() {
+		protocol.last = last
+		l.store = l.speaking(protocol)
+		l.finish(ctx)
+	})
+	return last.result()
+}
+
+var errReleased = fmt.Errorf("redislock: released already: %w", lock.ErrLost)
+
+func (l *watchdogLease) finish(ctx context.Context) {
+	l.keeper.Stop()
+	l.Stop()
+	var done bool
+	if done, l.err = l.handOver(ctx); !done {
+		l.err = l.endUnsure(ctx, false)
+	}
+	l.turn.Leave()
 }
 
 // Close ends the connection that waiters share. Leases stay as they are;
