@@ -55,7 +55,7 @@ type Combining struct {
 	soldOut soldOut
 
 	mu    sync.Mutex
-	lines map[string]*line // by sale; a line exists while it is being served
+	lines map[string]*line // by sale; a line exists while somebody is about to serve it
 }
 
 // NewCombining returns a Seller that combines the purchases of the variants
@@ -74,8 +74,8 @@ var _ Seller = (*Combining)(nil)
 
 var errNotSent = errors.New("those before were not answered in time")
 
-// line is the purchases of a sale that wait. Its goroutine serves them batch by
-// batch and ends when nobody is left.
+// line is the purchases of a sale that wait. There is a goroutine that is going
+// to serve them, for as long as there are any.
 type line struct {
 	waiting  []*ticket
 	patience *time.Timer        // calls expire when the first in line, or one before, has waited long enough; nil when nobody has joined since
@@ -220,18 +220,18 @@ func (l *line) remove(t *ticket) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(other *ticket) bool { return other == t })
 }
 
-// serve serves a line until it is empty. Its context is no request's: who asked
-// first may hang up while the others go on waiting.
+// serve serves a line once: it acquires the lock, and deducts for who is in line
+// by then as one batch. As soon as that is sent, whoever is left or comes asks for
+// the next batch, so that the lock can go from one to the other in the exchange
+// that ends this one.
+//
+// Its context is no request's: who asked first may hang up while the others go on
+// waiting.
 func (c *Combining) serve(saleID string, l *line) {
-	for {
-		ctx, cancel := context.WithCancel(context.Background())
-		first, askedFor := c.ask(saleID, l, cancel)
-		if first == nil {
-			cancel()
-			return
-		}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if first, askedFor := c.ask(saleID, l, cancel); first != nil {
 		c.round(ctx, l, first, askedFor)
-		cancel()
 	}
 }
 
@@ -289,6 +289,17 @@ func (c *Combining) ask(saleID string, l *line, giveUp context.CancelFunc) (firs
 	return l.waiting[0], append(askedFor, l.waiting...)
 }
 
+// passOn ends a round's part in the line: somebody else serves who is left.
+func (c *Combining) passOn(l *line, saleID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(l.waiting) > 0 {
+		go c.serve(saleID, l)
+	} else {
+		delete(c.lines, saleID)
+	}
+}
+
 // round acquires the lock once, and serves who is in line by then as one batch.
 func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor []*ticket) {
 	var (
@@ -300,10 +311,14 @@ func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor 
 	err := lock.Do(ctx, first.variant.Locker, first.sale.ID, func(ctx context.Context, lease lock.Lease) (err error) {
 		granted = d.now()
 		c.granted(l)
-		if batch, err = c.collect(ctx, l, granted); err != nil {
+		batch, err = c.collect(ctx, l, granted)
+		if err == nil {
+			batch = c.send(batch)
+		}
+		c.passOn(l, first.sale.ID)
+		if err != nil {
 			return err
 		}
-		batch = c.send(batch)
 		asked := d.now()
 		if results, err = deductAll(ctx, first.variant.Counter, lease, first.sale.fence(lease), batch); err == nil {
 			c.soldOut.learn(batch, results, asked)
@@ -316,6 +331,7 @@ func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor 
 		for _, t := range c.claim(l, askedFor) {
 			t.answer(released.Sub(t.asked), 0, Result{}, err)
 		}
+		c.passOn(l, first.sale.ID)
 		return
 	}
 	err = lostLock(err)

@@ -29,6 +29,8 @@ var roles = map[*redis.Script]*redis.Script{
 	extendScript: extendScript,
 
 	handOverScript: acquireScript, // for who comes next
+
+	lastAndRelease: lastAndRelease, lastAndHandOver: lastAndRelease,
 }
 
 // role is what a command does; nil: nothing that a test picks.
