@@ -296,7 +296,7 @@ func (c *Combining) passOn(l *line, saleID string) {
 	if len(l.waiting) > 0 {
 		go c.serve(saleID, l)
 	} else {
-		delete(c.lines, saleID)
+		c.end(saleID, l)
 	}
 }
 

@@ -24,8 +24,9 @@ type crowd struct {
 	mu      sync.Mutex
 	buying  sync.WaitGroup
 	answers map[string]answer
-	locks   int   // acquisitions, of which some may have been refused
-	batches []int // how many deductions each came with
+	locks   int           // acquisitions, of which some may have been refused
+	batches []int         // how many deductions each came with
+	slow    time.Duration // what a deduction takes
 }
 
 type answer struct {
@@ -81,6 +82,7 @@ func (c counting) Deduct(ctx context.Context, fence uint64, batch []stock.Deduct
 	c.mu.Lock()
 	c.batches = append(c.batches, len(batch))
 	c.mu.Unlock()
+	time.Sleep(c.slow)
 	return c.memory.Deduct(ctx, fence, batch)
 }
 
@@ -311,6 +313,27 @@ func TestCombiningARefusalIsForThoseWhoAsked(t *testing.T) {
 		c.buying.Wait()
 		c.want("ann1", stock.ErrBusy)
 		c.want("bob1", nil)
+	})
+}
+
+// While a batch is being deducted, who comes next is in line for the lock
+// already: it can be handed over in the exchange that ends the lease before.
+func TestCombiningAsksAhead(t *testing.T) {
+	combine(t, "", func(t *testing.T) {
+		c := gather(t, stock.CombiningOptions{Wait: time.Minute}, func(c *crowd) { c.slow = 10 * time.Second })
+		c.buys(t.Context(), "ann", 1)
+		time.Sleep(2 * time.Second) // granted, and sent
+		c.buys(t.Context(), "bob", 1)
+		c.mu.Lock()
+		asked, answered := c.locks, len(c.answers)
+		c.mu.Unlock()
+		if asked != 2 || answered != 0 {
+			t.Errorf("asked for the lock %d times before anybody was answered (%d were), want 2", asked, answered)
+		}
+		c.buying.Wait()
+		c.want("ann1", nil)
+		c.want("bob1", nil)
+		c.wantLeft(t, 8)
 	})
 }
 
