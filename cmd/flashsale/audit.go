@@ -85,7 +85,7 @@ func (p *program) printAudit(a stock.Audit) {
 		{"oversold", a.Oversold, "sold beyond the stock"},
 		{"lost updates", a.LostUpdates, "sold, still in stock"},
 		{"undersold", a.Undersold, "gone, sold to nobody"},
-		{"duplicates", a.Duplicates, "in SQL, never accepted"},
+		{"duplicates", a.Duplicates, "in SQL, not accepted in Redis, or Redis has lost it"},
 	} {
 		p.say("  %-13s %13s  %s", line.name, bench.Thousands(line.units), line.about)
 	}

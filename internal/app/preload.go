@@ -16,11 +16,6 @@ type Preloaded struct {
 	Closed []string `json:"closed"` // closed or over: not loaded
 }
 
-// ErrBegun is a sale that has sold units and is missing in Redis. Loading it
-// would sell them again.
-var ErrBegun = errors.New("app: the sale has sold units and is missing in Redis; loading its whole stock would sell them twice" +
-	" (only sales that have not sold can be loaded; rebuilding a begun sale isn't offered yet)")
-
 // ErrNotOffered is a sale whose variant no API with these settings sells.
 var ErrNotOffered = errors.New("app: the sale's variant is not offered here")
 
@@ -81,7 +76,7 @@ func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error)
 			err := i.load(ctx, record, &done)
 			switch {
 			case err == nil:
-			case errors.Is(err, ErrBegun), errors.Is(err, ErrNotOffered), errors.Is(err, stock.ErrSaleExists):
+			case errors.Is(err, stock.ErrSaleBegun), errors.Is(err, ErrNotOffered), errors.Is(err, stock.ErrSaleExists):
 				wrong = append(wrong, err)
 			default:
 				return done, errors.Join(append(wrong, err)...)
@@ -145,8 +140,5 @@ func (i *Installation) sellable(ctx context.Context, record stock.SaleRecord) er
 	if err != nil {
 		return err
 	}
-	if totals.Rows > 0 || record.Remaining != record.Stock {
-		return fmt.Errorf("%s: %w", record.ID, ErrBegun)
-	}
-	return nil
+	return record.Unsold(totals)
 }

@@ -103,7 +103,7 @@ func TestPreloadFromLedger(t *testing.T) {
 	}
 
 	done, err := i.PreloadFromLedger(ctx)
-	if !errors.Is(err, ErrBegun) {
+	if !errors.Is(err, stock.ErrSaleBegun) {
 		t.Errorf("error %v", err)
 	}
 	if !slices.Equal(done.Loaded, []string{"new"}) || !slices.Equal(done.Closed, []string{"closed", "over"}) || len(done.There) != 0 {
@@ -115,7 +115,7 @@ func TestPreloadFromLedger(t *testing.T) {
 	if _, err := i.counter.Snapshot(ctx, "begun"); !errors.Is(err, stock.ErrSaleNotFound) {
 		t.Errorf("the sale that has begun was loaded: %v", err)
 	}
-	if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}); !errors.Is(err, ErrBegun) {
+	if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}); !errors.Is(err, stock.ErrSaleBegun) {
 		t.Errorf("from a catalogue: %v", err)
 	}
 }

@@ -51,6 +51,7 @@ var outcomes = []outcome{
 	{stock.ErrSaleClosed, 409, "sale_closed", "Sale closed", "The sale has ended."},
 	{stock.ErrNotOnSale, 409, "sale_closed", "Sale closed", "The sale is not selling."},
 	{stock.ErrSaleExists, 409, "sale_exists", "Sale exists", "A sale of this ID exists with other terms."},
+	{stock.ErrSaleBegun, 409, "sale_exists", "Sale exists", "This sale has sold units, and Redis has lost it. Loading its whole stock would sell them twice, so nothing was changed; it can't be sold any further."},
 	{errTooLarge, 413, "too_large", "Body too large", "The body is longer than 16 KiB."},
 	{errMediaType, 415, "unsupported_media_type", "Unsupported media type", "The body must be sent as Content-Type: application/json, in UTF-8, not compressed."},
 	{errInvalid, 422, "invalid", "Invalid", "errors lists every field that is wrong and what is allowed."},

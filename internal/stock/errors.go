@@ -26,6 +26,11 @@ var (
 	ErrSaleNotFound     = errors.New("stock: no such sale")
 	ErrPurchaseNotFound = errors.New("stock: no such purchase")
 	ErrSaleExists       = errors.New("stock: sale exists with other terms")
+
+	// ErrSaleBegun is a sale that has sold units and that the counter has lost.
+	// Putting its whole stock there again would sell them twice.
+	ErrSaleBegun = errors.New("stock: the sale has sold units and is missing in Redis; loading its whole stock would sell them twice" +
+		" (only sales that have not sold can be loaded; rebuilding a begun sale isn't offered yet)")
 )
 
 // AlreadyBoughtError is ErrAlreadyBought with the purchase that stands.

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"flashsale/internal/lock"
@@ -136,6 +137,17 @@ type SaleRecord struct {
 	Sale
 	Remaining int64     // units the ledger has left
 	ClosedAt  time.Time // zero: not closed by hand
+}
+
+// Unsold is ErrSaleBegun if the ledger shows that a sale has sold: whoever finds it
+// missing in the counter must not put its whole stock there. The ledger follows
+// the counter, so units that were sold in the last moments before the counter was
+// lost may not show yet.
+func (r SaleRecord) Unsold(totals LedgerTotals) error {
+	if totals.Rows > 0 || r.Remaining != r.Stock {
+		return fmt.Errorf("%s: %w", r.ID, ErrSaleBegun)
+	}
+	return nil
 }
 
 // LedgerTotals sums a sale's ledger rows, in units.
