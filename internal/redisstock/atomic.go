@@ -2,6 +2,8 @@ package redisstock
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"flashsale/internal/stock"
 )
@@ -39,40 +41,45 @@ func (a atomicCounter) Deduct(ctx context.Context, fence uint64, batch []stock.D
 	case "stale":
 		return nil, stale(saleID)
 	}
-	return decided(batch, fence, reply)
+	results, err := decided(batch, fence, reply)
+	if err != nil { // it was executed, whatever it says
+		return nil, fmt.Errorf("%w: %w", stock.ErrOutcomeUnknown, err)
+	}
+	return results, nil
 }
 
-// atomicArgs are the fence, and then a column each of the batch's purchase IDs,
-// users, quantities, open answers and events: the script hands a column on to a
-// command as it is.
+// atomicArgs are the fence, the outbox entry as if all were accepted, the lengths of
+// its events, and then a column each of the batch's purchase IDs, users, quantities
+// and open answers. Every string that Lua gets to see costs: the entry is handed
+// on as it is, nearly always, and so are the columns.
 func atomicArgs(fence uint64, batch []stock.Deduction) ([]any, error) {
+	// Arguments are pointers, and answers are cut out of one text: a purchase of the
+	// batch needs no memory of its own.
 	n := len(batch)
-	args := make([]any, 1+5*n)
-	args[0] = fence
-	ids, users, quantities, answers, events := args[1:], args[1+n:], args[1+2*n:], args[1+3*n:], args[1+4*n:]
-	// All texts are written one behind the other and then cut, and arguments are
-	// pointers: a purchase of the batch needs no memory of its own.
-	written := make([]byte, 0, (answerSize+eventSize)*n)
-	ends := make([]int, 2*n)
+	answers, ends := make([]byte, 0, answerSize*n), make([]int, n)
+	entry, lengths := make([]byte, 0, eventSize*n), make([]byte, 0, 4*n)
 	for i, d := range batch {
 		var err error
-		if written, err = appendOpenAnswer(written, d, fence); err != nil {
+		if answers, err = appendOpenAnswer(answers, d, fence); err != nil {
 			return nil, err
 		}
-		ends[2*i] = len(written)
-		if written, err = appendEvent(written, d, fence); err != nil {
+		ends[i] = len(answers)
+		entry = append(entry, "[,"[min(i, 1)])
+		start := len(entry)
+		if entry, err = appendEvent(entry, d, fence); err != nil {
 			return nil, err
 		}
-		ends[2*i+1] = len(written)
+		lengths = append(strconv.AppendInt(lengths, int64(len(entry)-start), 10), ' ')
 	}
-	texts, start := string(written), 0
-	pieces := make([]string, 2*n)
-	for k, end := range ends {
-		pieces[k], start = texts[start:end], end
-	}
+	args := make([]any, 3+4*n)
+	args[0], args[1], args[2] = fence, append(entry, ']'), lengths
+	ids, users, quantities, texts := args[3:], args[3+n:], args[3+2*n:], args[3+3*n:]
+	whole, start := string(answers), 0
+	pieces := make([]string, n)
 	for i := range batch {
 		d := &batch[i]
-		ids[i], users[i], quantities[i], answers[i], events[i] = &d.PurchaseID, &d.UserID, &d.Quantity, &pieces[2*i], &pieces[2*i+1]
+		pieces[i], start = whole[start:ends[i]], ends[i]
+		ids[i], users[i], quantities[i], texts[i] = &d.PurchaseID, &d.UserID, &d.Quantity, &pieces[i]
 	}
 	return args, nil
 }

@@ -1,8 +1,9 @@
 -- The atomic counter: decides on a batch and stores it, in one step.
 -- KEYS: sale, buyers, purchases, outbox.
--- ARGV: fence, then as many of each: purchase IDs, user IDs, quantities, answers,
--- events; an answer is a JSON object whose last member, remaining, and brace are
--- added here.
+-- ARGV: fence; the outbox entry of the whole batch, a JSON array, and the lengths of
+-- its elements, with a space between; then as many of each: purchase IDs, user IDs,
+-- quantities, answers. An answer is a JSON object whose last member, remaining, and
+-- brace are added here.
 -- Returns {'missing'}, {'stale'}, or {'decided', remaining, then (number of the
 -- purchase, verdict, detail) for each that was not accepted just now}: known, stored
 -- answer | already_bought, purchase_id | over_limit, limit | scheduled | closed | sold_out.
@@ -20,9 +21,9 @@ local stale = fence > 0 and fence < last
 if not (remaining and accepted) then return redis.error_reply('ERR remaining or accepted is not a number') end
 
 local now = state(sale[5], sale[6], sale[7])
-local args, n = ARGV, (#ARGV - 1) / 5
+local args, n = ARGV, (#ARGV - 3) / 4
 -- Where a column begins: the first of it is one further.
-local ids, users, quantities, texts, wholes = 1, 1 + n, 1 + 2 * n, 1 + 3 * n, 1 + 4 * n
+local ids, users, quantities, texts = 3, 3 + n, 3 + 2 * n, 3 + 3 * n
 
 -- One command for many purchases is a third of the work of one for each; a
 -- thousand arguments are well within what Lua's stack holds.
@@ -44,8 +45,8 @@ end
 
 local stored, holds = read(KEYS[3], ids), read(KEYS[2], users)
 local reply, replies, before = {'decided', remaining}, 2, remaining
-local purchases, buyers, events, sold = {}, {}, {}, 0
-local answers, bought = {}, {} -- by this batch itself
+local purchases, buyers, sold = {}, {}, 0
+local answers, bought, refused = {}, {}, {} -- by this batch itself
 
 for i = 1, n do
   local id, user, quantity = args[ids + i], args[users + i], tonumber(args[quantities + i])
@@ -63,18 +64,30 @@ for i = 1, n do
     sold = sold + 1
     purchases[second - 1], purchases[second] = id, answer
     buyers[second - 1], buyers[second] = user, id
-    events[sold] = args[wholes + i]
   end
   if stale and verdict ~= 'known' then return {'stale'} end
   if verdict then
+    refused[i] = true
     reply[replies + 1], reply[replies + 2], reply[replies + 3] = i, verdict, detail
     replies = replies + 3
   end
 end
 reply[2] = remaining
 
+-- The entry of a batch of which not all are accepted is put together from the whole.
+local function entry()
+  if sold == n then return args[2] end
+  local events, i, from = {}, 0, 2
+  for length in string.gmatch(args[3], '%d+') do
+    i = i + 1
+    if not refused[i] then events[#events + 1] = string.sub(args[2], from, from + length - 1) end
+    from = from + length + 1
+  end
+  return '[' .. table.concat(events, ',') .. ']'
+end
+
 if sold > 0 then
-  redis.call('XADD', KEYS[4], '*', 'd', '[' .. table.concat(events, ',') .. ']')
+  redis.call('XADD', KEYS[4], '*', 'd', entry())
   redis.call('HSET', KEYS[1], 'remaining', remaining, 'accepted', accepted + before - remaining)
   write(KEYS[3], purchases, 2 * sold)
   write(KEYS[2], buyers, 2 * sold)

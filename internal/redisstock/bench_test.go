@@ -1,11 +1,15 @@
 package redisstock
 
 import (
+	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"flashsale/internal/lock/redislock"
 	"flashsale/internal/stock"
@@ -95,4 +99,93 @@ func newVariant(b *testing.B, f fixture, name string) stock.Variant {
 	default:
 		return stock.Variant{Counter: f.Guarded()}
 	}
+}
+
+// BenchmarkAtomicRedis measures the CPU that Redis takes for a purchase of a batch:
+// by the script, and in turn by plain commands that read and write as much but
+// decide nothing. script/plain is what deciding in Lua costs.
+func BenchmarkAtomicRedis(b *testing.B) {
+	for _, size := range []int{10, 24} {
+		b.Run("batch="+strconv.Itoa(size), func(b *testing.B) {
+			f := onReal(b)
+			sale := stock.Sale{ID: "hot", ItemID: "hot", Title: "Hot", Stock: stock.MaxStock, PerUserLimit: 1, Variant: "atomic"}
+			if err := f.Preload(b.Context(), sale); err != nil {
+				b.Fatal(err)
+			}
+			redisCPU(b, f)   // skips where it can't be told
+			const turn = 100 // batches, so that the clock's resolution does no harm
+			users, script, plain := 0, 0.0, 0.0
+			for b.Loop() {
+				before := redisCPU(b, f)
+				for range turn {
+					if _, err := f.Atomic().Deduct(b.Context(), 0, strangers(sale, &users, size)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				between := redisCPU(b, f)
+				for range turn {
+					if err := plainly(b.Context(), f, strangers(sale, &users, size)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				script, plain = script+between-before, plain+redisCPU(b, f)-between
+			}
+			purchases := float64(b.N * turn * size)
+			b.ReportMetric(script*1e6/purchases, "script-us")
+			b.ReportMetric(plain*1e6/purchases, "plain-us")
+			b.ReportMetric(script/plain, "script/plain")
+		})
+	}
+}
+
+// strangers are deductions for users that nobody has been before.
+func strangers(sale stock.Sale, users *int, n int) []stock.Deduction {
+	batch := make([]stock.Deduction, n)
+	for i := range batch {
+		*users++
+		batch[i] = deductionOf(sale, "user-"+strconv.Itoa(*users), 1)
+	}
+	return batch
+}
+
+func plainly(ctx context.Context, f fixture, batch []stock.Deduction) error {
+	var ids, users, events []string
+	var purchases, buyers []any
+	for _, d := range batch {
+		text, err1 := wholeAnswer(d, 0, stock.MaxStock)
+		event, err2 := eventOf(d, 0)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		ids, users, events = append(ids, d.PurchaseID), append(users, d.UserID), append(events, event)
+		purchases, buyers = append(purchases, d.PurchaseID, text), append(buyers, d.UserID, d.PurchaseID)
+	}
+	keys := f.deductKeys(batch[0].SaleID)
+	_, err := f.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.HMGet(ctx, keys[2], ids...)
+		p.HMGet(ctx, keys[1], users...)
+		p.HSet(ctx, keys[2], purchases...)
+		p.HSet(ctx, keys[1], buyers...)
+		p.XAdd(ctx, &redis.XAddArgs{Stream: keys[3], Values: []string{"d", "[" + strings.Join(events, ",") + "]"}})
+		return nil
+	})
+	return err
+}
+
+// redisCPU is the CPU time that Redis has used until now, in seconds.
+func redisCPU(b *testing.B, f fixture) (seconds float64) {
+	info, err := f.client.Info(b.Context(), "cpu").Result()
+	if err != nil {
+		b.Skip("this Redis does not tell its CPU time: ", err)
+	}
+	for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
+		_, rest, _ := strings.Cut(info, name)
+		text, _, _ := strings.Cut(rest, "\r\n")
+		spent, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			b.Skip("this Redis does not tell its CPU time: ", info)
+		}
+		seconds += spent
+	}
+	return seconds
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -239,6 +240,7 @@ func (c *Combining) serve(saleID string, l *line) {
 // sent goes on whoever hangs up; the counter bounds how long it takes.
 func (c *Combining) serveUnlocked(saleID string, l *line) {
 	for {
+		c.letJoin(l)
 		batch := c.sendAll(saleID, l)
 		if len(batch) == 0 {
 			return
@@ -255,6 +257,22 @@ func (c *Combining) serveUnlocked(saleID string, l *line) {
 			}
 			t.answer(0, 0, result, err)
 		}
+	}
+}
+
+// letJoin lets those purchases join the line that are ready to run in this
+// process: they would else find the batch just gone, and every batch costs the same
+// round trip. It waits for nobody: it ends once nobody has joined meanwhile.
+func (c *Combining) letJoin(l *line) {
+	for before := -1; ; {
+		c.mu.Lock()
+		n := len(l.waiting)
+		c.mu.Unlock()
+		if n == before || n >= c.batch {
+			return
+		}
+		before = n
+		runtime.Gosched()
 	}
 }
 
