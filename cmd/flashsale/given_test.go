@@ -18,7 +18,7 @@ import (
 )
 
 // given are servers that the demo is pointed at, as far as this machine has
-// real ones.
+// real ones. It takes a Redis that it is given for a real one.
 type given struct {
 	redis *redis.Client
 	kafka []string
@@ -27,7 +27,7 @@ type given struct {
 }
 
 func giveServers(t *testing.T) *given {
-	addr, brokers, dsn := servertest.Redis(t), servertest.Kafka(t), servertest.SQL(t)
+	addr, brokers, dsn := servertest.RealRedis(t), servertest.Kafka(t), servertest.SQL(t)
 	g := &given{
 		redis: redis.NewClient(&redis.Options{Addr: addr}),
 		kafka: brokers,

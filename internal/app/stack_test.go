@@ -49,6 +49,7 @@ func embedded(t testing.TB) Config {
 // real is one on the real servers that this machine has.
 func real(t testing.TB) Config {
 	cfg := config(t, servertest.Redis(t), servertest.Kafka(t), servertest.SQL(t))
+	cfg.RedisStandIn = !servertest.RedisIsReal(t)
 	cfg.EtcdEndpoints, cfg.ZooKeeperAddrs = servertest.EtcdIfAny(t), servertest.ZooKeeperIfAny(t)
 	return cfg
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -67,6 +68,9 @@ func probeRedis(ctx context.Context, addrs []string, pid int) (string, error) {
 		return "", err
 	}
 	info, err := client.Info(ctx, "server").Result()
+	if _, refused := errors.AsType[redis.Error](err); refused && pid == 0 { // it answers, but doesn't say what it is
+		return "Redis of an unknown version", nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -85,15 +85,19 @@ func TestKeysOfALockAreInTwoSlots(t *testing.T) {
 	})
 }
 
-// keysOf is a hook that is told the keys of every script and function.
+// keysOf is a hook that is told the keys of every command of a lock.
 type keysOf struct{ tell func([]string) }
 
 func (k keysOf) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if role(cmd) != nil {
 			args := cmd.Args()
+			given := args[1:2] // a plain command has one
+			if count, script := args[2].(int); script {
+				given = args[3 : 3+count]
+			}
 			var keys []string
-			for _, key := range args[3 : 3+args[2].(int)] {
+			for _, key := range given {
 				keys = append(keys, key.(string))
 			}
 			k.tell(keys)

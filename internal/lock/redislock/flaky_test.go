@@ -40,6 +40,8 @@ func role(cmd redis.Cmder) *redis.Script {
 		return map[any]*redis.Script{
 			library + "_acquire": acquireScript, library + "_release": releaseScript, library + "_extend": extendScript,
 		}[cmd.Args()[1]]
+	case "delex", "delifeq":
+		return releaseScript
 	case "evalsha":
 		for script, role := range roles {
 			if cmd.Args()[1] == script.Hash() {

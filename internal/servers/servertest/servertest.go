@@ -46,6 +46,22 @@ func Redis(t testing.TB) string {
 	return use(t, &sharedRedis).Addr()
 }
 
+// RealRedis is Redis for tests that are about what a stand-in lacks: without a real
+// one they are skipped.
+func RealRedis(t testing.TB) string {
+	t.Helper()
+	if given := os.Getenv(EnvRedis); given == "" || given == Embedded {
+		skipWithout(t, redisKind)
+	}
+	return Redis(t)
+}
+
+// RedisIsReal says whether Redis is a real one.
+func RedisIsReal(t testing.TB) bool {
+	t.Helper()
+	return use(t, &sharedRedis).Real()
+}
+
 // Kafka is the list of brokers of a Kafka that other tests use at the same
 // time: name topics and groups by a Prefix of your own.
 func Kafka(t testing.TB) []string {
