@@ -218,21 +218,22 @@ func (s *setup) delayToLedger(ctx context.Context, r *result) error {
 	return s.caughtUp(ctx, db)
 }
 
-// caughtUp waits until the syncer has nothing left to do.
+// caughtUp waits until the syncer has nothing left to do: until there is a row
+// for everything that was answered 201. That no rows come does not say so, it may
+// be joining its group.
 func (s *setup) caughtUp(ctx context.Context, db *sql.DB) error {
-	for last, since, deadline := int64(-1), time.Now(), time.Now().Add(s.settled); time.Since(since) < time.Second; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(s.settled); ; time.Sleep(20 * time.Millisecond) {
 		n, err := s.rows(ctx, db)
 		if err != nil {
 			return err
 		}
-		if n != last {
-			last, since = n, time.Now()
+		if n >= s.owed {
+			return nil
 		}
 		if time.Now().After(deadline) {
-			return errors.New("the syncer does not catch up")
+			return fmt.Errorf("the syncer has not caught up: %d rows of %d", n, s.owed)
 		}
 	}
-	return nil
 }
 
 // watch looks for the rows of one purchase in so many. A row is there when
