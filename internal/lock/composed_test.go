@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ var composedLocks = []composed{
 	}},
 	{"adaptive", locktest.Features{Excludes: true, AcrossProcesses: true, Fence: true, Expires: true, Extends: true}, func(t testing.TB, client *redis.Client, o redislock.Options) lock.Locker {
 		adaptive, err := lock.NewAdaptive(lock.AdaptiveOptions{
-			Sizing: lock.Sizing{Min: o.TTL, Max: o.TTL}, // the tests ask for it; 0 adapts
+			Sizing: lock.Sizing{Min: cmp.Or(o.TTL, 5*time.Second), Max: o.TTL}, // the tests ask for it; 0 adapts
 			Build: func(ttl time.Duration) (lock.Locker, error) {
 				o := o
 				o.TTL = ttl
@@ -134,6 +135,26 @@ func TestLocksOfRedisLocksConform(t *testing.T) {
 					Residue: func(t testing.TB, key string) []string { return residue(t, client, key, second(key)) },
 				}
 			})
+		})
+	}
+}
+
+// Of 10,000 cycles each key's one fence is left, with its TTL, and nothing else.
+func TestManyCyclesOfLocksOfRedisLocksLeaveKeysBehind(t *testing.T) {
+	addr := servertest.RedisServer(t).Addr()
+	client := connectTo(t, addr)
+	for _, c := range composedLocks {
+		t.Run(c.name, func(t *testing.T) {
+			client.FlushAll(t.Context())
+			locktest.RunManyCycles(t, locktest.Store{
+				New: func(t testing.TB, s locktest.Setting) lock.Locker {
+					return c.build(t, connectTo(t, addr), redislock.Options{Wait: s.Wait})
+				},
+				Residue: func(t testing.TB, key string) []string { return residue(t, client, key, second(key)) },
+			}, "item")
+			if client.Exists(t.Context(), "fence:{item}").Val() == 0 {
+				t.Error("it was never granted: the test shows nothing")
+			}
 		})
 	}
 }

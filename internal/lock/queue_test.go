@@ -56,10 +56,16 @@ func TestQueueIsWedgedByWhoGaveUp(t *testing.T) {
 				synctest.Wait()
 			}
 			time.Sleep(time.Minute)
+			go func() { // behind whoever is left
+				turn := enter(t, &q, "item")
+				passed++
+				turn.Leave()
+			}()
+			synctest.Wait()
 			holder.Leave()
 			synctest.Wait()
-			if passed != 2 {
-				t.Errorf("%d of 2 passed", passed)
+			if passed != 3 {
+				t.Errorf("%d of 3 passed", passed)
 			}
 			empty(t, &q)
 		})
@@ -158,7 +164,15 @@ func TestQueueHandsOverToWhoHasGivenUp(t *testing.T) {
 		}
 		leave() // too late: it would leave what it is handed lying about
 		synctest.Wait()
+		select {
+		case <-first:
+			t.Fatal("the chosen one didn't wait for what it is handed")
+		default:
+		}
 		holder.HandOver("the lock")
+		if _, someone := holder.Choose(); someone {
+			t.Error("chose though its turn has ended")
+		}
 		turn := <-first
 		if turn == nil || !turn.Chosen() || turn.Handed() != "the lock" {
 			t.Fatalf("the chosen one got %+v", turn)

@@ -156,13 +156,12 @@ func (l *lease) ahead(ctx context.Context) (at int64, ahead *mvccpb.KeyValue, er
 }
 
 // awaitEnd returns when the entry may be gone, or waiting is over for another
-// reason; its error is the context's alone.
+// reason; its error is the context's alone. It asks again after Timeout: a watch
+// may fail without a word, and one that can't be made blocks.
 func (l *lease) awaitEnd(ctx context.Context, entry string, at int64, deadline time.Time) error {
-	watching, stop := context.WithDeadline(clientv3.WithRequireLeader(ctx), deadline)
+	watching, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), min(l.Timeout, time.Until(deadline)))
 	defer stop()
 	events := l.client.Watch(watching, entry, clientv3.WithRev(at+1), clientv3.WithFilterPut())
-	poll := time.NewTimer(l.Timeout) // in case that the watch fails without a word
-	defer poll.Stop()
 	for {
 		select {
 		case reply, open := <-events:
@@ -170,8 +169,6 @@ func (l *lease) awaitEnd(ctx context.Context, entry string, at int64, deadline t
 				return pause(watching, ctx, !open || reply.Err() != nil)
 			}
 		case <-l.Lost():
-			return nil
-		case <-poll.C:
 			return nil
 		case <-watching.Done():
 			return ctx.Err()

@@ -15,82 +15,25 @@ import (
 
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
+	"flashsale/internal/servers"
 	"flashsale/internal/servers/servertest"
 )
 
 // patience bounds what should happen much sooner.
 const patience = 20 * time.Second
 
-func TestALeaseOutlivesAShortAbsenceOfEtcd(t *testing.T) {
-	server := servertest.EtcdServer(t)
-	l := open(t, []string{server.Addr()}, Options{TTL: 30 * time.Second, Wait: lock.TryOnce})
-	lease := acquire(t, l)
-	server.Kill()
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lease.Lost():
-		t.Fatal("lost within its TTL")
-	default:
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
-	next := acquire(t, l)
-	if next.Fence() <= lease.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), lease.Fence())
-	}
-	if err := next.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
-}
-
-func TestHolderIsToldWhenEtcdStaysAway(t *testing.T) {
-	server := servertest.EtcdServer(t)
-	const timeout = 500 * time.Millisecond
-	l := open(t, []string{server.Addr()}, Options{TTL: 2 * time.Second, Wait: lock.TryOnce, Timeout: timeout})
-	start := time.Now()
-	lease := acquire(t, l)
-	server.Kill()
-
-	asked := time.Now()
-	_, err := open(t, []string{server.Addr()}, Options{Wait: lock.TryOnce, Timeout: timeout}).Acquire(t.Context(), "item")
-	locktest.Is(t, err, lock.ErrUnavailable)
-	if took := time.Since(asked); took > 10*timeout {
-		t.Errorf("it took %v to say so", took)
-	}
-
-	select {
-	case <-lease.Lost():
-	case <-time.After(patience):
-		t.Fatal("the holder was not told")
-	}
-	if took := time.Since(start); took > 2*time.Second+time.Second {
-		t.Errorf("the holder was told after %v", took)
-	}
-	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
-}
-
-func TestAWaiterLearnsThatEtcdIsAway(t *testing.T) {
-	server := servertest.EtcdServer(t)
-	holder := open(t, []string{server.Addr()}, Options{Timeout: 200 * time.Millisecond})
-	waiter := open(t, []string{server.Addr()}, Options{Wait: 500 * time.Millisecond, Timeout: 300 * time.Millisecond})
-	lease := acquire(t, holder)
-	failed := make(chan error)
-	go func() {
-		_, err := waiter.Acquire(t.Context(), "item")
-		failed <- err
-	}()
-	client := connect(t, []string{server.Addr()})
-	for deadline := time.Now().Add(patience); len(entries(t, client, defaultPrefix)) < 2; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody waits")
-		}
-	}
-	server.Kill()
-	locktest.Is(t, <-failed, lock.ErrUnavailable)
-	locktest.Is(t, lease.Release(t.Context()), lock.ErrUnavailable)
+func TestEtcdGoesAway(t *testing.T) {
+	locktest.Away[servers.Server]{
+		Server: servertest.EtcdServer,
+		Open: func(t testing.TB, server servers.Server, s locktest.Setting, timeout time.Duration) lock.Locker {
+			return open(t, []string{server.Addr()}, Options{TTL: s.TTL, Wait: s.Wait, Timeout: timeout})
+		},
+		Waits: func(t testing.TB, server servers.Server) func() bool {
+			observer := connect(t, []string{server.Addr()})
+			return func() bool { return len(entries(t, observer, defaultPrefix)) == 2 }
+		},
+		Returns: true,
+	}.Run(t)
 }
 
 // Each call of an acquisition ends in a lost reply, or the caller goes while it
@@ -168,6 +111,24 @@ func TestAWaiterWhoseLeaseEndedIsNotLetIn(t *testing.T) {
 	if err := held.Release(t.Context()); err != nil {
 		t.Errorf("release: %v", err)
 	}
+}
+
+// A watch can't be made while etcd is away, and is of no use to who has lost its
+// lease: neither is waited for to the end of the wait.
+func TestAWatchHoldsUpAWaiter(t *testing.T) {
+	server := servertest.EtcdServer(t)
+	wait := func(timeout time.Duration, fault func(*lease)) {
+		held := acquire(t, open(t, []string{server.Addr()}, Options{Timeout: timeout, Wait: patience})).(*lease)
+		fault(held)
+		locktest.Bounded(t, patience, "the wait", func() {
+			if err := held.awaitEnd(t.Context(), held.entry, held.fence, time.Now().Add(time.Hour)); err != nil {
+				t.Error(err)
+			}
+		})
+		_ = held.Release(t.Context())
+	}
+	wait(time.Hour, func(l *lease) { l.Lose() })
+	wait(time.Second, func(*lease) { server.Kill() })
 }
 
 // The server has the last word on the TTL.

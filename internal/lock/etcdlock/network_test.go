@@ -44,23 +44,6 @@ func eachDisturbance(t *testing.T, test func(t *testing.T, near, far *Lock, dist
 	}
 }
 
-// next sees to it that another is let in, with a higher fence.
-func next(t *testing.T, far *Lock, first lock.Lease) {
-	t.Helper()
-	second := acquire(t, far)
-	select {
-	case <-first.Lost():
-	default:
-		t.Error("another was granted the lock before its holder knew of the loss")
-	}
-	if second.Fence() <= first.Fence() {
-		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
-	}
-	if err := second.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
-}
-
 func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, _ func()) {
 		disturb()
@@ -78,7 +61,7 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, _ func()) {
 		first := locktest.Acquire(t, near)
 		disturb()
-		next(t, far, first)
+		locktest.TakeOver(t, far, first)
 		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 	})
 }

@@ -52,6 +52,12 @@ type Store struct {
 	// Residue lists what is stored of key, apart from what may stay: a fence
 	// that has a TTL. nil when nothing is stored outside of the process.
 	Residue func(t testing.TB, key string) []string
+
+	// Overtakes says that a request that was cut off by a deadline may be carried
+	// out after what its caller sent then, on another connection, to undo it:
+	// each connection is served by a thread of its own. What was granted so
+	// ends by its TTL.
+	Overtakes bool
 }
 
 // patience bounds what a test waits for that should happen much sooner.
@@ -74,6 +80,7 @@ func Run(t *testing.T, f Features, open func(t *testing.T) Store) {
 		{"a cancelled caller is granted", true, (*subject).cancelledBefore},
 		{"a waiter goes on after its context ended", f.Excludes, (*subject).cancelledWhileWaiting},
 		{"many waiters give up and block the lock", f.Excludes, (*subject).abandonedWaiters},
+		{"a caller that leaves keeps the lock", true, (*subject).callerLeaves},
 		{"a second release deletes another's lock", true, (*subject).releaseTwice},
 		{"a cancelled request keeps the lock", true, (*subject).releaseWithCancelledContext},
 		{"a panic keeps the lock", true, (*subject).panicReleases},
@@ -311,7 +318,7 @@ func (s *subject) releaseByFormerHolder() {
 }
 
 func (s *subject) lossIsSignalled() {
-	lease := s.acquire(s.New(s, Setting{TTL: s.ttl(150 * time.Millisecond)}))
+	lease := s.acquire(s.New(s, Setting{TTL: s.ttl(time.Second)}))
 	s.Steal(s, s.key)
 	select {
 	case <-lease.Lost():
@@ -322,7 +329,7 @@ func (s *subject) lossIsSignalled() {
 }
 
 func (s *subject) releaseIsNoLoss() {
-	ttl := s.ttl(200 * time.Millisecond)
+	ttl := s.ttl(500 * time.Millisecond)
 	lease := s.acquire(s.New(s, Setting{TTL: ttl}))
 	s.release(lease)
 	select {
@@ -333,7 +340,7 @@ func (s *subject) releaseIsNoLoss() {
 }
 
 func (s *subject) lossCancelsWork() {
-	locker := s.New(s, Setting{TTL: s.ttl(150 * time.Millisecond)})
+	locker := s.New(s, Setting{TTL: s.ttl(time.Second)})
 	err := lock.Do(s.Context(), locker, s.key, func(ctx context.Context, _ lock.Lease) error {
 		s.Steal(s, s.key)
 		select {
@@ -348,7 +355,7 @@ func (s *subject) lossCancelsWork() {
 }
 
 func (s *subject) leaseExpires() {
-	ttl := s.ttl(400 * time.Millisecond)
+	ttl := s.ttl(time.Second)
 	holder, next := s.pair(Setting{TTL: ttl, Wait: time.Minute, Drift: ttl / 4})
 	start := time.Now()
 	first := s.acquire(holder)
@@ -366,20 +373,44 @@ func (s *subject) leaseExpires() {
 }
 
 func (s *subject) leaseIsExtended() {
-	ttl := s.ttl(300 * time.Millisecond)
+	for ttl := s.ttl(600 * time.Millisecond); ; ttl *= 2 {
+		stall, err := s.holdLong(ttl)
+		switch {
+		case err == nil:
+			s.nothingLeft()
+			return
+		case stall < ttl/3 || ttl > patience:
+			s.Fatal(err)
+		}
+		s.Logf("with a TTL of %v: %v; but the machine stood still for %v", ttl, err, stall)
+	}
+}
+
+// holdLong holds the lock for several TTLs, and says for how long nothing has
+// happened at a time.
+func (s *subject) holdLong(ttl time.Duration) (stall time.Duration, err error) {
 	holder, other := s.pair(Setting{TTL: ttl, Wait: lock.TryOnce})
 	lease := s.acquire(holder)
-	for start := time.Now(); time.Since(start) < 4*ttl; time.Sleep(ttl / 20) {
-		s.stillHeld(other)
+	last := time.Now()
+	for start := last; err == nil && time.Since(start) < 4*ttl; time.Sleep(ttl / 20) {
+		if s.Excludes {
+			second, refusal := other.Acquire(s.Context(), s.key)
+			switch {
+			case refusal == nil:
+				err = errors.Join(errors.New("granted to another"), second.Release(s.Context()))
+			case !errors.Is(refusal, lock.ErrNotAcquired):
+				err = refusal
+			}
+		}
+		stall, last = max(stall, time.Since(last)), time.Now()
 	}
-	s.release(lease)
-	s.nothingLeft()
+	return stall, errors.Join(err, lease.Release(s.Context()))
 }
 
 func (s *subject) noExtensionAfterRelease() {
-	ttl := s.ttl(240 * time.Millisecond)
+	ttl := s.ttl(1200 * time.Millisecond)
 	locker := s.New(s, Setting{TTL: ttl, Wait: lock.TryOnce})
-	for range 5 { // released at various instants, some of them while it is being extended
+	for range 3 { // released at various instants, some of them while it is being extended
 		lease := s.acquire(locker)
 		time.Sleep(ttl / 3)
 		s.release(lease)

@@ -42,3 +42,32 @@ func Bounded(t testing.TB, most time.Duration, what string, fn func()) {
 		t.Errorf("%s took %v", what, took)
 	}
 }
+
+// Next sees to it that the lock of an ended lease can be had, with a higher fence.
+func Next(t testing.TB, locker lock.Locker, ended lock.Lease) {
+	t.Helper()
+	follow(t, Acquire(t, locker), ended)
+}
+
+// TakeOver is Next of a lease that ends by itself, as its holder has to know when
+// another is granted the lock.
+func TakeOver(t testing.TB, locker lock.Locker, first lock.Lease) {
+	t.Helper()
+	second := Acquire(t, locker)
+	select {
+	case <-first.Lost():
+	default:
+		t.Error("another was granted the lock before its holder knew of the loss")
+	}
+	follow(t, second, first)
+}
+
+func follow(t testing.TB, next, ended lock.Lease) {
+	t.Helper()
+	if next.Fence() <= ended.Fence() {
+		t.Errorf("fence %d after %d", next.Fence(), ended.Fence())
+	}
+	if err := next.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}

@@ -34,10 +34,7 @@ func database(t testing.TB) (dsn string, admin *sql.DB) {
 	if strings.HasPrefix(dsn, "sqlite:") {
 		t.Skip("needs row locks: SQLite has none")
 	}
-	admin, err := sqlOpen(t, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin = connect(t, dsn)
 	migrate(t, admin)
 	return dsn, admin
 }
@@ -49,12 +46,14 @@ func migrate(t testing.TB, admin *sql.DB) {
 	}
 }
 
-func sqlOpen(t testing.TB, dsn string) (*sql.DB, error) {
+func connect(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
 	db, err := sql.Open("mysql", dsn)
-	if err == nil {
-		t.Cleanup(func() { db.Close() })
+	if err != nil {
+		t.Fatal(err)
 	}
-	return db, err
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
 func open(t testing.TB, dsn string, o Options) *Row {

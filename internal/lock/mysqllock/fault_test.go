@@ -2,7 +2,9 @@ package mysqllock
 
 import (
 	"context"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
+	"flashsale/internal/servers"
 	"flashsale/internal/servers/servertest"
 	"flashsale/migrations"
 )
@@ -19,46 +22,53 @@ const patience = 20 * time.Second
 // The row is locked by the connection: whoever ends it ends the lease.
 func TestTheEndOfTheConnectionIsALoss(t *testing.T) {
 	dsn, admin := database(t)
-	holder := open(t, dsn, Options{TTL: time.Second, Wait: lock.TryOnce})
-	first := acquire(t, holder)
+	for name, ttl := range map[string]time.Duration{"told by the next ping": 2 * time.Second, "told by the release": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			holder := open(t, dsn, Options{TTL: ttl, Wait: lock.TryOnce})
+			first := acquire(t, holder)
+			killHolders(t, admin)
+			if ttl < time.Hour {
+				locktest.Bounded(t, patience, "the loss", func() { <-first.Lost() })
+			}
+			locktest.Is(t, first.Release(t.Context()), lock.ErrLost)
+			if stats := holder.db.Stats(); stats.InUse > 0 {
+				t.Errorf("%d connections are in use", stats.InUse)
+			}
+			locktest.Next(t, open(t, dsn, Options{}), first) // though its number was rolled back
+		})
+	}
+}
+
+// A ping fails once and the lock is gone, and a release cuts none off.
+func TestPing(t *testing.T) {
+	dsn, admin := database(t)
+	r := open(t, dsn, Options{TTL: time.Hour})
+	held := acquire(t, r).(*lease)
+	released, cancel := context.WithCancel(t.Context())
+	cancel()
+	if length, err := held.extend(released); length != held.length() || err != nil {
+		t.Errorf("%v, %v", length, err)
+	}
 	killHolders(t, admin)
-	select {
-	case <-first.Lost():
-	case <-time.After(patience):
-		t.Fatal("the holder was not told")
-	}
-	second := acquire(t, open(t, dsn, Options{}))
-	if second.Fence() <= first.Fence() {
-		t.Errorf("fence %d after %d, which was rolled back", second.Fence(), first.Fence())
-	}
-	locktest.Is(t, first.Release(t.Context()), lock.ErrLost)
-	if err := second.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
+	_, err := held.extend(t.Context())
+	locktest.Is(t, err, lock.ErrLost)
+	locktest.Is(t, held.Release(t.Context()), lock.ErrLost)
 }
 
 // A holder of whom MySQL hears nothing, and who lives: its connection ends with
 // its idle time, which is the TTL.
 func TestASilentHolderLosesTheLock(t *testing.T) {
 	dsn, _ := database(t)
-	const ttl = 2 * time.Second
+	const ttl = 4 * time.Second
 	line, near := overLine(t, dsn)
-	first := acquire(t, open(t, near, Options{TTL: ttl}))
-	start := time.Now()
+	start := time.Now() // before MySQL heard of the holder for the last time
+	first := acquire(t, open(t, near, Options{TTL: ttl, Drift: ttl / 4}))
 	line.Disturb(locktest.Disturbance{DropRequests: true})
-	second := acquire(t, open(t, dsn, Options{Wait: patience}))
+	locktest.TakeOver(t, open(t, dsn, Options{Wait: patience}), first)
 	if took := time.Since(start); took < ttl*9/10 {
 		t.Errorf("the lock changed hands after %v of %v", took, ttl)
 	}
-	select {
-	case <-first.Lost():
-	default:
-		t.Error("another was granted the lock before its holder knew of the loss")
-	}
 	locktest.Is(t, first.Release(t.Context()), lock.ErrLost)
-	if err := second.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
 }
 
 func TestTheFenceGrowsThoughTheClockWentBack(t *testing.T) {
@@ -87,12 +97,12 @@ func TestAWaiterThatGaveUpWaitsNoMore(t *testing.T) {
 		locktest.Is(t, err, context.DeadlineExceeded)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		waiting := query(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND INFO LIKE 'SELECT fence%'")
-		if len(waiting) == 0 {
+		left := query(t, admin, waiting)
+		if len(left) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d still wait", len(waiting))
+			t.Fatalf("%d still wait", len(left))
 		}
 	}
 	if err := lease.Release(t.Context()); err != nil {
@@ -100,33 +110,91 @@ func TestAWaiterThatGaveUpWaitsNoMore(t *testing.T) {
 	}
 }
 
-func TestMySQLThatIsAwayIsUnavailable(t *testing.T) {
-	server := servertest.SQLServer(t)
-	admin, err := sqlOpen(t, server.DSN())
+func TestMySQLGoesAway(t *testing.T) {
+	locktest.Away[servers.Database]{
+		Server: func(t testing.TB) servers.Database {
+			server := servertest.SQLServer(t)
+			migrate(t, connect(t, server.DSN()))
+			return server
+		},
+		Open: func(t testing.TB, server servers.Database, s locktest.Setting, timeout time.Duration) lock.Locker {
+			return open(t, server.DSN(), Options{TTL: s.TTL, Wait: s.Wait, Timeout: timeout})
+		},
+		Waits: func(t testing.TB, server servers.Database) func() bool {
+			admin := connect(t, server.DSN())
+			return func() bool { return len(query(t, admin, waiting)) > 0 }
+		},
+	}.Run(t)
+}
+
+// Each key takes a connection only while it is held or waited for.
+func TestAFailedAcquisitionKeepsItsConnection(t *testing.T) {
+	dsn, _ := database(t)
+	held := acquire(t, open(t, dsn, Options{}))
+	line, near := overLine(t, dsn)
+	r := open(t, near, Options{Wait: lock.TryOnce, Timeout: timeout})
+	free := func(want error, key string) {
+		t.Helper()
+		_, err := r.Acquire(t.Context(), key)
+		locktest.Is(t, err, want)
+		if stats := r.db.Stats(); stats.InUse > 0 {
+			t.Errorf("%d connections are in use", stats.InUse)
+		}
+	}
+	free(lock.ErrNotAcquired, "item") // as the row is taken
+	other, err := r.Acquire(t.Context(), "other")
 	if err != nil {
 		t.Fatal(err)
 	}
-	migrate(t, admin)
-	r := open(t, server.DSN(), Options{TTL: 3 * time.Second, Timeout: time.Second})
-	lease := acquire(t, r)
-	server.Kill()
-	_, err = open(t, server.DSN(), Options{Timeout: time.Second}).Acquire(t.Context(), "item")
-	locktest.Is(t, err, lock.ErrUnavailable)
-	select {
-	case <-lease.Lost():
-	case <-time.After(patience):
-		t.Fatal("the holder was not told")
+	if err := other.Release(t.Context()); err != nil { // and leaves an idle connection
+		t.Errorf("release: %v", err)
 	}
-	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
+	line.Disturb(locktest.Disturbance{DropReplies: true})
+	free(lock.ErrUnavailable, "other") // as it asks for the connection's number
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
 
-	if err := server.Start(t.Context()); err != nil {
+// All new names are in one gap of the index: whoever locks it is in the way of
+// everybody who makes a row.
+func TestNewKeysAreInEachOthersWay(t *testing.T) {
+	dsn, admin := database(t)
+	for range 5 {
+		var all sync.WaitGroup
+		r := open(t, dsn, Options{Wait: lock.TryOnce})
+		for key := range 24 {
+			all.Go(func() {
+				lease, err := r.Acquire(t.Context(), strconv.Itoa(key))
+				if err != nil {
+					t.Error(err)
+				} else if err := lease.Release(t.Context()); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if _, err := admin.ExecContext(t.Context(), "TRUNCATE flashsale_locks"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Another made the row before, and holds it for longer than MySQL lets wait: that
+// is for the next attempt to find out.
+func TestANewKeyIsTakenByAnother(t *testing.T) {
+	dsn, _ := database(t)
+	held := acquire(t, open(t, dsn, Options{}))
+	r := open(t, dsn, Options{Wait: lock.TryOnce})
+	conn, _, err := r.connect(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	next := acquire(t, r)
-	if next.Fence() <= lease.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), lease.Fence())
+	defer discard(conn)
+	if err := (&lease{Row: r, name: "item", conn: conn}).insertRow(t.Context()); err != nil {
+		t.Error(err)
 	}
-	if err := next.Release(t.Context()); err != nil {
+	if err := held.Release(t.Context()); err != nil {
 		t.Errorf("release: %v", err)
 	}
 }

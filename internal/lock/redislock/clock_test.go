@@ -18,7 +18,7 @@ func TestDeadlineComesFromTheClientsClock(t *testing.T) {
 		client, f := flake(t, rig.addr, nil, nil)
 		sent := &arguments{}
 		client.AddHook(sent)
-		lease := acquire(t, rig.build(t, client, Options{TTL: 300 * time.Millisecond}))
+		lease := acquire(t, rig.build(t, client, Options{TTL: 600 * time.Millisecond}))
 		if rig.features.Extends {
 			eventually(t, "extended", func() bool { return f.runs(extendScript) >= 1 })
 		}

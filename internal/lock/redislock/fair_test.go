@@ -90,8 +90,8 @@ func TestDeadWaitersWedgeTheQueue(t *testing.T) {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
 			addr := realRedis(t)
 			client := connect(t, addr)
-			deadWaiters(t, client, dead, place)
 			start := time.Now()
+			deadWaiters(t, client, dead, place)
 			lease := acquire(t, newFair(t, addr, FairOptions{Options: Options{Wait: time.Minute, PollMin: never, PollMax: never}}))
 			if took := time.Since(start); took < place/2 || took > 5*place {
 				t.Errorf("served after %v, %d places ended after %v", took, dead, place)
@@ -130,7 +130,7 @@ func deadWaiters(t *testing.T, client *redis.Client, n int, place time.Duration)
 }
 
 func TestWaiterThatLivesLosesItsPlace(t *testing.T) {
-	const place = 150 * time.Millisecond
+	const place = 400 * time.Millisecond
 	addr := realRedis(t)
 	client := connect(t, addr)
 	options := FairOptions{PlaceTTL: place, Options: Options{Wait: time.Minute, PollMin: place / 10, PollMax: place / 5}}

@@ -162,7 +162,7 @@ func TestReleaseTriesForEver(t *testing.T) {
 
 func TestGrantThatCameTooLateIsHandedOut(t *testing.T) {
 	each(t, func(t *testing.T, rig *rig) {
-		const ttl = 300 * time.Millisecond
+		const ttl = 600 * time.Millisecond
 		locker, f := rig.flaky(t, Options{TTL: ttl}, acquireScript, func(_ context.Context, nth int) fault {
 			if nth == 1 {
 				time.Sleep(ttl) // counts as the command's own time
@@ -240,7 +240,7 @@ func TestErrorReplyLooksLikeContention(t *testing.T) {
 
 func TestScriptsAreForgotten(t *testing.T) {
 	each(t, func(t *testing.T, rig *rig) {
-		locker, f := rig.flaky(t, Options{TTL: 300 * time.Millisecond}, nil, nil)
+		locker, f := rig.flaky(t, Options{TTL: 900 * time.Millisecond}, nil, nil)
 		forget := func() {
 			if err := rig.redis.ScriptFlush(t.Context()).Err(); err != nil {
 				t.Fatal(err)

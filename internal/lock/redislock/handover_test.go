@@ -2,7 +2,9 @@ package redislock
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,32 +21,187 @@ func awaitNext(t *testing.T, lease lock.Lease) {
 	})
 }
 
-func TestHandoverSharesAFence(t *testing.T) {
-	addr := realRedis(t)
-	watchdog := newWatchdog(t, addr, Options{Wait: time.Minute})
-	last := uint64(0)
+// lineUp makes n more claims to a lock that its process holds, and returns when
+// they are in line, or about to be. Each calls fn with its lease, and releases it.
+func lineUp(t *testing.T, w *Watchdog, n int, fn func(*watchdogLease)) *sync.WaitGroup {
+	t.Helper()
 	var all sync.WaitGroup
-	lease := acquire(t, watchdog)
-	for range 3 * maxInARow {
+	claims := w.names.last.Load() + uint64(n)
+	for range n {
 		all.Go(func() {
-			next := acquire(t, watchdog)
-			if next.Fence() <= last { // guarded by the lock
-				t.Errorf("fence %d after %d", next.Fence(), last)
-			}
-			last = next.Fence()
-			if err := next.Release(t.Context()); err != nil {
+			lease := acquire(t, w)
+			fn(lease.(*watchdogLease))
+			if err := lease.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	last = lease.Fence()
+	eventually(t, "all are in line", func() bool { return w.names.last.Load() == claims })
+	return &all
+}
+
+func TestHandoverSharesAFence(t *testing.T) {
+	addr := realRedis(t)
+	watchdog := newWatchdog(t, addr, Options{Wait: time.Minute})
+	lease := acquire(t, watchdog)
+	last, longest := lease.Fence(), 0 // guarded by the lock
+	all := lineUp(t, watchdog, 3*maxInARow, func(next *watchdogLease) {
+		if next.Fence() <= last {
+			t.Errorf("fence %d after %d", next.Fence(), last)
+		}
+		last, longest = next.Fence(), max(longest, next.row.n)
+	})
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 	all.Wait()
+	if longest < 2 || longest > maxInARow {
+		t.Errorf("%d in a row, want 2 to %d", longest, maxInARow)
+	}
 	if left := residue(t, connect(t, addr), "item"); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
+}
+
+func TestRowHasNoEnd(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		row  row
+		over bool
+	}{
+		{newRow(), false},
+		{row{since: now, n: maxInARow - 1}.next(), true},
+		{row{since: now.Add(-maxRow), n: 1}.next(), true},
+	} {
+		if got := test.row.isOver(); got != test.over {
+			t.Errorf("%+v is over: %v", test.row, got)
+		}
+	}
+}
+
+// What the exchange does in Redis.
+func TestHandoverScript(t *testing.T) {
+	client := connect(t, realRedis(t))
+	p := buildWatchdog(t, client, Options{}).(*Watchdog).protocol.(handsOver)
+	const ttl, alone = 30 * time.Second, 0
+	handOver := func(token, next string, listeners int) (fence uint64, released bool) {
+		t.Helper()
+		answer, released, err := p.handOver(t.Context(), lockKey, fenceKey, token, next, listeners)
+		if err != nil || answer.granted == (answer.fence == 0) {
+			t.Fatalf("%+v, %v", answer, err)
+		}
+		return answer.fence, released
+	}
+	holder := func(want string) {
+		t.Helper()
+		if got := client.Get(t.Context(), lockKey).Val(); got != want {
+			t.Errorf("held by %q, want %q", got, want)
+		}
+		if left := client.PTTL(t.Context(), lockKey).Val(); want != "" && (left <= ttl/2 || left > ttl) {
+			t.Errorf("held for %v, want %v", left, ttl)
+		}
+	}
+	take := func(token string) { client.Set(t.Context(), lockKey, token, time.Second) }
+
+	take("a")
+	before := client.Time(t.Context()).Val().UnixMicro()
+	first, _ := handOver("a", "b", -1)
+	if holder("b"); first < uint64(before) {
+		t.Errorf("fence %d at %d", first, before)
+	}
+	take("b")
+	if again, _ := handOver("a", "b", -1); again != first { // the first answer was lost
+		t.Errorf("fence %d, and then %d", first, again)
+	}
+	holder("b")
+	client.Del(t.Context(), fenceKey) // and with it the last fence
+	if again, _ := handOver("a", "b", -1); again <= first {
+		t.Errorf("fence %d after %d", again, first)
+	}
+	const ahead = 4102444800000007 // in the year 2100
+	client.Set(t.Context(), fenceKey, uint64(ahead), 0)
+	if next, _ := handOver("b", "c", alone); next != ahead+1 {
+		t.Errorf("fence %d after %d", next, uint64(ahead))
+	}
+	holder("c")
+	if stored := client.Get(t.Context(), fenceKey).Val(); stored != strconv.Itoa(ahead+1) {
+		t.Errorf("stored: %s", stored)
+	}
+	if left := client.PTTL(t.Context(), fenceKey).Val(); left <= fenceTTL-time.Hour {
+		t.Errorf("the fence lasts %v", left)
+	}
+
+	if fence, released := handOver("a", "d", -1); fence != 0 || released {
+		t.Errorf("another's lock: fence %d, released: %v", fence, released)
+	}
+	holder("c")
+	listener := client.Subscribe(t.Context(), lockKey)
+	defer listener.Close()
+	if _, err := listener.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fence, _ := handOver("c", "d", 1); fence == 0 { // the listener is its own
+		t.Error("not handed over")
+	}
+	holder("d")
+	if fence, released := handOver("d", "e", alone); fence != 0 || !released {
+		t.Errorf("somebody else listens: fence %d, released: %v", fence, released)
+	}
+	holder("")
+	if _, err := listener.ReceiveMessage(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The lease of the next one counts from before the exchange was sent, and is none
+// when its time is over.
+func TestHandoverIsAnsweredLate(t *testing.T) {
+	const ttl = time.Second
+	for name, late := range map[string]time.Duration{"a little": ttl / 10, "too late": ttl} {
+		t.Run(name, func(t *testing.T) {
+			client, _ := flake(t, realRedis(t), nil, nil)
+			var delay atomic.Int64
+			var answered time.Time
+			client.AddHook(afterScript(func() {
+				time.Sleep(time.Duration(delay.Swap(0))) // counts as the exchange's own time
+				answered = time.Now()
+			}))
+			watchdog := buildWatchdog(t, client, Options{TTL: ttl, Drift: ttl / 4, Wait: time.Minute}).(*Watchdog)
+			lease := acquire(t, watchdog)
+			all := lineUp(t, watchdog, 1, func(next *watchdogLease) {
+				if !time.Now().Before(next.Until()) {
+					t.Error("handed out when it was over already")
+				}
+				if until := answered.Add(ttl * 3 / 4); !next.Until().Before(until) {
+					t.Errorf("counts %v from after the answer", next.Until().Sub(until))
+				}
+			})
+			awaitNext(t, lease)
+			delay.Store(int64(late))
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			all.Wait()
+		})
+	}
+}
+
+// A request whose time is over hands over too.
+func TestOverdueReleaseHandsOverNothing(t *testing.T) {
+	watchdog := newWatchdog(t, realRedis(t), Options{Wait: time.Minute})
+	lease := acquire(t, watchdog)
+	all := lineUp(t, watchdog, 1, func(next *watchdogLease) {
+		if next.row.n != 2 {
+			t.Error("it was not handed over")
+		}
+	})
+	awaitNext(t, lease)
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if err := lease.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
 }
 
 // The exchange that hands over fails: both have to find out by themselves.
@@ -108,7 +265,7 @@ func TestNextInLineLeavesDuringTheHandover(t *testing.T) {
 func TestLostLeaseIsHandedOver(t *testing.T) {
 	addr := realRedis(t)
 	client := connect(t, addr)
-	watchdog := newWatchdog(t, addr, Options{Wait: 50 * time.Millisecond})
+	watchdog := newWatchdog(t, addr, Options{Wait: 500 * time.Millisecond})
 	lease := acquire(t, watchdog)
 	client.Set(t.Context(), lockKey, "another", time.Minute)
 	failed := make(chan error)
@@ -119,31 +276,55 @@ func TestLostLeaseIsHandedOver(t *testing.T) {
 	awaitNext(t, lease)
 	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
 	locktest.Is(t, <-failed, lock.ErrNotAcquired)
+	select {
+	case <-lease.Lost():
+	default:
+		t.Error("the holder's loss is not signalled")
+	}
 	if holder := client.Get(t.Context(), lockKey).Val(); holder != "another" {
 		t.Errorf("the lock was taken from its holder: %q", holder)
 	}
 }
 
+// Nothing was sent that could have ended the lease: another has it.
+func TestHandoverThatIsNotSentHidesALoss(t *testing.T) {
+	addr := realRedis(t)
+	client, _ := flake(t, addr, acquireScript, func(_ context.Context, nth int) fault {
+		if nth == 2 {
+			return notSent
+		}
+		return pass
+	})
+	watchdog := buildWatchdog(t, client, Options{Wait: 500 * time.Millisecond})
+	lease := acquire(t, watchdog)
+	failed := make(chan error)
+	go func() {
+		_, err := watchdog.Acquire(t.Context(), "item")
+		failed <- err
+	}()
+	awaitNext(t, lease)
+	connect(t, addr).Set(t.Context(), lockKey, "another", time.Minute)
+	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
+	locktest.Is(t, <-failed, lock.ErrNotAcquired)
+}
+
 // A process that always has somebody in line still lets others have the lock.
 func TestHandoversStarveOtherProcesses(t *testing.T) {
+	const crowd = 20 * maxInARow
 	addr := realRedis(t)
 	busy := newWatchdog(t, addr, Options{Wait: time.Minute})
 	other := newWatchdog(t, addr, Options{Wait: time.Minute, PollMin: never, PollMax: never})
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if err := acquire(t, busy).Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+	lease := acquire(t, busy)
+	var served atomic.Int64
+	all := lineUp(t, busy, crowd, func(*watchdogLease) { served.Add(1) })
+	granted := waitInBackground(t, other, "item")
+	eventually(t, "the other subscribes", func() bool { return subscribed(other, lockKey) })
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
-	for range 20 {
-		granted := waitInBackground(t, other, "item")
-		finish(t, granted)
+	if <-granted; served.Load() == crowd {
+		t.Error("the other came last")
 	}
-	stop()
+	finish(t, granted)
 	all.Wait()
 }

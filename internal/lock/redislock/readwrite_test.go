@@ -46,7 +46,8 @@ func TestReadersAndWritersConform(t *testing.T) {
 								t.Errorf("steal: %d deleted, %v", n, err)
 							}
 						},
-						Residue: func(t testing.TB, key string) []string { return residue(t, client, key) },
+						Residue:   func(t testing.TB, key string) []string { return residue(t, client, key) },
+						Overtakes: server == "miniredis",
 					}
 				})
 			})

@@ -485,7 +485,7 @@ func (f beforeRedlock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 }
 
 func TestRedlockIsHandedOutWhenItsTimeIsOver(t *testing.T) {
-	const ttl = 300 * time.Millisecond
+	const ttl = 900 * time.Millisecond
 	three := startNodes(t, 3)
 	clients := three.connect(t)
 	var once sync.Map // by node: its first answer takes a TTL

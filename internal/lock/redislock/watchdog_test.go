@@ -18,7 +18,7 @@ import (
 const never = time.Hour
 
 func TestOneFailedExtensionEndsTheWatchdog(t *testing.T) {
-	const ttl = 300 * time.Millisecond
+	const ttl = 900 * time.Millisecond
 	addr := realRedis(t)
 	for name, how := range map[string]fault{"not sent": notSent, "reply lost": replyLost} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestOneFailedExtensionEndsTheWatchdog(t *testing.T) {
 }
 
 func TestHolderIsToldOfTheLossTooLate(t *testing.T) {
-	const ttl = 800 * time.Millisecond
+	const ttl = 2 * time.Second
 	addr := realRedis(t)
 	hang := make(chan struct{})
 	fates := map[string]func(context.Context, int) fault{
@@ -62,7 +62,7 @@ func TestHolderIsToldOfTheLossTooLate(t *testing.T) {
 }
 
 func TestUnansweredExtensionsCountAsExtensions(t *testing.T) {
-	const ttl = 400 * time.Millisecond
+	const ttl = 1200 * time.Millisecond
 	client, _ := flake(t, realRedis(t), extendScript, first(1000, replyLost))
 	before := time.Now()
 	lease := acquire(t, buildWatchdog(t, client, Options{TTL: ttl, Drift: ttl / 4}))
@@ -269,7 +269,7 @@ func TestClosedClientKeepsTheListenerBusy(t *testing.T) {
 func TestHolderThatLostTheLockBlocksItsProcess(t *testing.T) {
 	addr := realRedis(t)
 	client := connect(t, addr)
-	watchdog := newWatchdog(t, addr, Options{TTL: 200 * time.Millisecond, Wait: time.Minute})
+	watchdog := newWatchdog(t, addr, Options{TTL: 600 * time.Millisecond, Wait: time.Minute})
 	lease := acquire(t, watchdog)
 	client.Del(t.Context(), lockKey)
 	next := acquire(t, watchdog) // though the first holder has not said a word
@@ -302,7 +302,7 @@ func TestWholeProcessAsksRedisAtOnce(t *testing.T) {
 }
 
 func TestDeleteOvertakesAnExtensionUnderWay(t *testing.T) {
-	const ttl = 300 * time.Millisecond
+	const ttl = 900 * time.Millisecond
 	underWay := make(chan struct{})
 	var f *flaky
 	client, f := flake(t, realRedis(t), extendScript, func(_ context.Context, nth int) fault {

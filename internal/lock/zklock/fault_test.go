@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -9,59 +10,25 @@ import (
 
 	"flashsale/internal/lock"
 	"flashsale/internal/lock/locktest"
+	"flashsale/internal/servers"
 	"flashsale/internal/servers/servertest"
 )
 
 // patience bounds what should happen much sooner.
 const patience = 20 * time.Second
 
-func TestALeaseOutlivesAShortAbsenceOfZooKeeper(t *testing.T) {
-	server := servertest.ZooKeeperServer(t)
-	l := dial(t, []string{server.Addr()}, Options{TTL: 30 * time.Second, Wait: lock.TryOnce, Timeout: 10 * time.Second})
-	lease := acquire(t, l)
-	server.Kill()
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lease.Lost():
-		t.Fatal("lost within its TTL")
-	default:
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
-	next := acquire(t, l)
-	if next.Fence() <= lease.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), lease.Fence())
-	}
-	if err := next.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
-}
-
-func TestHolderIsToldWhenZooKeeperStaysAway(t *testing.T) {
-	const ttl, timeout = 2 * time.Second, 500 * time.Millisecond
-	server := servertest.ZooKeeperServer(t)
-	l := dial(t, []string{server.Addr()}, Options{TTL: ttl, Wait: lock.TryOnce, Timeout: timeout})
-	lease := acquire(t, l)
-	server.Kill()
-	killed := time.Now()
-
-	_, err := dial(t, []string{server.Addr()}, Options{Wait: lock.TryOnce, Timeout: timeout}).Acquire(t.Context(), "item")
-	locktest.Is(t, err, lock.ErrUnavailable)
-	if took := time.Since(killed); took > 10*timeout {
-		t.Errorf("it took %v to say so", took)
-	}
-	select {
-	case <-lease.Lost():
-	case <-time.After(patience):
-		t.Fatal("the holder was not told")
-	}
-	if took := time.Since(killed); took > ttl+time.Second {
-		t.Errorf("the holder was told after %v", took)
-	}
-	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
+func TestZooKeeperGoesAway(t *testing.T) {
+	locktest.Away[servers.Server]{
+		Server: servertest.ZooKeeperServer,
+		Open: func(t testing.TB, server servers.Server, s locktest.Setting, timeout time.Duration) lock.Locker {
+			return dial(t, []string{server.Addr()}, Options{TTL: s.TTL, Wait: s.Wait, Timeout: timeout})
+		},
+		Waits: func(t testing.TB, server servers.Server) func() bool {
+			observer := dial(t, []string{server.Addr()}, Options{})
+			return func() bool { return len(nodes(t, observer, defaultRoot+"/key-item")) == 2 }
+		},
+		Returns: true,
+	}.Run(t)
 }
 
 // The connection breaks when the reply to a creation is due: the node is found
@@ -80,38 +47,37 @@ func TestALostReplyToACreationIsNoSecondNode(t *testing.T) {
 	if there := nodes(t, observer, root+"/key-item"); len(there) != 1 {
 		t.Errorf("nodes: %q", there)
 	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
+	release(t, lease)
 }
 
-// Who leaves while the creation is under way leaves no node, though its session
-// lasts.
-func TestACallerThatLeavesLeavesNoNode(t *testing.T) {
-	addrs := servertest.ZooKeeper(t)
-	root := "/" + servertest.Prefix(t)
-	observer := dial(t, addrs, Options{})
-	l := dial(t, addrs, Options{Root: root})
-	if err := acquire(t, l).Release(t.Context()); err != nil {
-		t.Fatal(err)
+// leaving is a context that ends when it is first waited for.
+type leaving struct {
+	context.Context
+	leave func()
+}
+
+func (l leaving) Done() <-chan struct{} {
+	l.leave()
+	return l.Context.Done()
+}
+
+// A creation that is left under way may come after its removal, and its node hangs
+// on the session, which may last.
+func TestACallerThatLeavesLeavesTheCreationUnderWay(t *testing.T) {
+	l := dial(t, servertest.ZooKeeper(t), Options{Root: "/" + servertest.Prefix(t)})
+	release(t, acquire(t, l)) // makes the containers
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := l.Acquire(leaving{ctx, cancel}, "item")
+		locktest.Is(t, err, context.Canceled)
 	}
-	for after := range 20 { // at various instants of an acquisition that takes some milliseconds
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(after)*150*time.Microsecond)
-		lease, err := l.Acquire(ctx, "item")
-		cancel()
-		if err == nil {
-			err = lease.Release(t.Context())
-			if err != nil {
-				t.Errorf("release: %v", err)
-			}
-			continue
-		}
-		locktest.Is(t, err, context.DeadlineExceeded)
+	parent := l.Root + "/key-item"
+	if left := nodes(t, l, parent); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
-	for deadline := time.Now().Add(patience); len(nodes(t, observer, root+"/key-item")) > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind: %q", nodes(t, observer, root+"/key-item"))
-		}
+	ctx, cancel := context.WithCancel(t.Context())
+	if node, err := l.makeEntry(leaving{ctx, cancel}, parent, rand.Text()+"-"); node == "" || err != nil {
+		t.Errorf("not waited for: %q, %v", node, err)
 	}
 }
 
@@ -124,20 +90,51 @@ func TestTheEndOfASessionIsALoss(t *testing.T) {
 	first := acquire(t, l)
 	proxy.refuse.Store(true)
 	proxy.cut.Store(true)
-	next := dial(t, addrs, Options{Root: root, Wait: patience})
-	second := acquire(t, next)
-	select {
-	case <-first.Lost():
-	default:
-		t.Error("another was granted the lock before its holder knew of the loss")
-	}
-	if second.Fence() <= first.Fence() {
-		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
-	}
+	locktest.TakeOver(t, dial(t, addrs, Options{Root: root, Wait: patience}), first)
 	locktest.Is(t, first.Release(t.Context()), lock.ErrLost)
-	if err := second.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
+}
+
+// Who waits has a lease too, and is of no use at the front without it, though its
+// node may outlive it: the holder's clock is ahead of ZooKeeper's.
+func TestAWaiterWhoseLeaseEndedIsNotLetIn(t *testing.T) {
+	l := dial(t, servertest.ZooKeeper(t), Options{Root: "/" + servertest.Prefix(t)})
+	parent, deadline := l.Root+"/key-item", time.Now().Add(time.Minute)
+	ahead, waiter := entry(t, l, parent), entry(t, l, parent)
+	waiter.Lose()
+	locktest.Bounded(t, patience, "the wait", func() {
+		if err := waiter.awaitEnd(t.Context(), ahead.node, deadline); err != nil {
+			t.Error(err)
+		}
+	})
+	release(t, ahead)
+	locktest.Is(t, waiter.line(t.Context(), deadline), lock.ErrUnavailable)
+	locktest.Is(t, waiter.Release(t.Context()), lock.ErrLost)
+
+	gone := entry(t, l, parent)
+	if there, err := gone.end(t.Context()); !there || err != nil {
+		t.Fatal(there, err)
 	}
+	locktest.Is(t, gone.identify(t.Context()), lock.ErrUnavailable)
+	if _, err := gone.ahead(t.Context()); err == nil {
+		t.Error("nobody is before who isn't in line")
+	}
+	locktest.Is(t, gone.line(t.Context(), deadline), lock.ErrUnavailable)
+	locktest.Is(t, gone.Release(t.Context()), lock.ErrLost)
+}
+
+// entry is a place in a line.
+func entry(t *testing.T, l *Lock, parent string) *lease {
+	t.Helper()
+	turn, err := new(lock.Queue).Enter(t.Context(), "item", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := time.Now()
+	node, err := l.makeEntry(t.Context(), parent, rand.Text()+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newLease(t.Context(), l, "item", parent, node, sent, turn)
 }
 
 // The server has the last word on the timeout.
@@ -166,6 +163,13 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		if _, err := Dial([]string{"127.0.0.1:1"}, o); err == nil {
 			t.Errorf("%s is allowed", name)
 		}
+	}
+}
+
+func release(t testing.TB, lease lock.Lease) {
+	t.Helper()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
 	}
 }
 

@@ -44,18 +44,6 @@ func eachDisturbance(t *testing.T, test func(t *testing.T, near, far *Lock, dist
 	}
 }
 
-// next sees to it that another is let in, with a higher fence.
-func next(t *testing.T, far *Lock, first lock.Lease) {
-	t.Helper()
-	second := acquire(t, far)
-	if second.Fence() <= first.Fence() {
-		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
-	}
-	if err := second.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
-}
-
 func TestNetworkFailsDuringAcquire(t *testing.T) {
 	eachDisturbance(t, func(t *testing.T, near, far *Lock, disturb, restore func()) {
 		disturb()
@@ -79,7 +67,7 @@ func TestNetworkFailsDuringExtend(t *testing.T) {
 		locktest.Bounded(t, bound, "the loss", func() { <-first.Lost() })
 		locktest.Bounded(t, bound, "release", func() { locktest.Is(t, first.Release(t.Context()), lock.ErrLost) })
 		restore()
-		next(t, far, first)
+		locktest.Next(t, far, first)
 	})
 }
 

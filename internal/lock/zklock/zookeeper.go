@@ -82,7 +82,8 @@ func (l *Lock) Close() error {
 func (l *Lock) makeEntry(ctx context.Context, parent, token string) (string, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		path, err := call(ctx, l.session, func(conn *zk.Conn) (string, error) {
+		// One that is left under way could come after its removal.
+		path, err := call(context.WithoutCancel(ctx), l.session, func(conn *zk.Conn) (string, error) {
 			return conn.Create(parent+"/"+token, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		})
 		switch {
@@ -113,7 +114,7 @@ func (l *Lock) giveUp(ctx context.Context, parent, token string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Timeout)
 	defer cancel()
-	if !l.remove(ctx, parent, token) {
+	if errors.Is(err, errNoAnswer) || !l.remove(ctx, parent, token) {
 		l.tidy(parent, token)
 	}
 }
