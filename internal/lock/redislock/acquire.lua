@@ -15,17 +15,22 @@
 -- Fences are near 1.8e15. A Lua number holds that exactly, but tostring() does
 -- not print it so: '%.0f' does.
 local again = not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-if again and redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return redis.call('PTTL', KEYS[1])
-end
-
-local last = redis.call('GET', KEYS[2])
-if again and last then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return string.format('%.0f', tonumber(last))
+if again then
+  if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+    return redis.call('PTTL', KEYS[1])
+  end
+  local last = redis.call('GET', KEYS[2])
+  if last then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return string.format('%.0f', tonumber(last))
+  end
 end
 
 local now = redis.call('TIME')
-local fence = string.format('%.0f', math.max(tonumber(last or 0) + 1, tonumber(now[1]) * 1000000 + tonumber(now[2])))
-redis.call('SET', KEYS[2], fence, 'PX', ARGV[3])
+local fence = now[1] .. string.format('%06d', now[2])
+local last = redis.call('SET', KEYS[2], fence, 'PX', ARGV[3], 'GET')
+if last and tonumber(last) >= tonumber(fence) then
+  fence = string.format('%.0f', tonumber(last) + 1)
+  redis.call('SET', KEYS[2], fence, 'PX', ARGV[3])
+end
 return fence

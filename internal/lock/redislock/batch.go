@@ -191,7 +191,7 @@ var batchable = map[*redis.Script]function{
 	extendScript:  {"e", extendSource, 1, 2},
 	releaseScript: {"r", releaseSource, 1, 2},
 
-	handOverScript: {"h", handOverSource, 2, 5},
+	handOverScript: {"h", handOverSource, 3, 6},
 }
 
 var batchScript = redis.NewScript(batchSource())
@@ -202,10 +202,11 @@ func batchSource() string {
 	s.WriteString("-- Runs many scripts, each as it would run alone.\n--\n" +
 		"-- KEYS: those of all in order    ARGV: of each its letter and its own\n" +
 		"-- Answers theirs, an error in the place of one that failed.\n" +
-		"local scripts = {}\n")
+		"local scripts, clock = {}, nil\n" +
+		"local function time() clock = clock or redis.call('TIME') return clock end\n")
 	inOrder := slices.SortedFunc(maps.Values(batchable), func(a, b function) int { return strings.Compare(a.name, b.name) })
 	for _, f := range inOrder { // one text in every process
-		fmt.Fprintf(&s, "scripts.%s = {%d, %d, function(KEYS, ARGV)\n%s\nend}\n", f.name, f.keys, f.args, f.source)
+		fmt.Fprintf(&s, "scripts.%s = {%d, %d, function(KEYS, ARGV)\n%s\nend}\n", f.name, f.keys, f.args, strings.ReplaceAll(f.source, "redis.call('TIME')", "time()"))
 	}
 	s.WriteString(`
 local answers, key, arg = {}, 0, 0

@@ -15,7 +15,10 @@ type claim struct {
 	*store
 	key, lockKey, fenceKey string
 	token                  string
-	unsure                 bool // an attempt may have been granted unseen, or given a place
+	unsure                 bool      // an attempt may have been granted unseen, or given a place
+	behind                 bool      // another process has just been given the lock: there is no use in asking before listening
+	list                   handsOver // nil: there is no list for those who listen
+	listed                 bool      // the token may be in it
 }
 
 // grant is what a claim is after.
@@ -38,8 +41,13 @@ func (s *store) claim(key string) *claim {
 // After an error the caller holds nothing.
 func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener) (grant, error) {
 	var wake <-chan struct{}
+	if c.behind && listener != nil {
+		var leave func()
+		wake, leave = listener.listen(c.lockKey, c.token)
+		defer leave()
+	}
 	for failures, refused := 0, 0; ; {
-		won, held, err := c.ask(ctx)
+		won, held, err := c.ask(ctx, wake != nil)
 		if over := lock.ContextError(ctx); over != nil { // also of a grant: nobody is there to use it
 			return grant{}, c.giveUp(ctx, over)
 		}
@@ -79,10 +87,16 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 }
 
 // ask makes one attempt. Its grant counts from before it was sent: the server
-// began to count no earlier.
-func (c *claim) ask(ctx context.Context) (won grant, held time.Duration, err error) {
+// began to count no earlier. Who listens can be given the lock.
+func (c *claim) ask(ctx context.Context, listens bool) (won grant, held time.Duration, err error) {
 	sent := time.Now()
-	reply, err := c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
+	var reply answer
+	if listens && c.list != nil {
+		c.listed = true
+		reply, err = c.list.enlist(ctx, c.lockKey, c.fenceKey, c.token)
+	} else {
+		reply, err = c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
+	}
 	c.unsure = c.unsure || reply.granted || reply.placed || err != nil && mayHaveRun(err)
 	won = grant{granted: reply.granted, fence: reply.fence, until: sent.Add(c.validity())}
 	if reply.granted && !time.Now().Before(won.until) {
@@ -94,8 +108,19 @@ func (c *claim) ask(ctx context.Context) (won grant, held time.Duration, err err
 // giveUp ends the claim with err, and gives back what it may have been granted.
 // If that fails too, the lock frees itself when its TTL has passed.
 func (c *claim) giveUp(ctx context.Context, err error) error {
+	if c.listed { // first, so that nobody gives it the lock after the release
+		c.delist(ctx)
+	}
 	if c.unsure {
 		c.release(ctx, c.lockKey, c.token)
 	}
 	return fmt.Errorf("redislock: acquire %q: %w", c.key, err)
+}
+
+// delist takes the claim out of the list. If that fails, whoever gives it the
+// lock does so for a moment.
+func (c *claim) delist(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ReleaseTimeout)
+	defer cancel()
+	_ = c.list.delist(ctx, c.lockKey, c.token)
 }

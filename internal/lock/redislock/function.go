@@ -58,7 +58,7 @@ const (
 
 	// libraryVersion is part of the library's name, and of its functions'. It
 	// grows whenever one of the three scripts changes.
-	libraryVersion = 2
+	libraryVersion = 3
 )
 
 var library = libraries + strconv.Itoa(libraryVersion)

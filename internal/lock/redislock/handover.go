@@ -11,22 +11,51 @@ import (
 // A holder whose process has somebody else in line gives that one the lock in
 // the exchange that ends its own lease: each still has a token and a fence of its
 // own, for half of the round trips. Other processes are not asked meanwhile, so
-// that the number and the time of such handovers in a row are bounded; then the
-// lock is free for them, if there are any, and this process waits a moment.
+// that the number and the time of such handovers in a row are bounded. Then the
+// process that has waited longest has it: the first in line of each process puts
+// its token in a list in Redis. One that isn't in the list yet, but listens, gets
+// a moment in which the lock is free.
 const (
-	maxInARow = 16
+	maxInARow = 32
 	maxRow    = 5 * time.Millisecond
+
+	// keptFor is for how long the lock is kept for one in the list to take it:
+	// many times what that needs, and what a dead one costs the others.
+	keptFor = 100 * time.Millisecond
+
+	// listTTL ends a list that nobody waits in any more, if all of them died. Who
+	// waits and isn't in the list takes its place when it asks the next time.
+	listTTL = 10 * time.Second
 
 	yieldMin = 500 * time.Microsecond
 	yieldMax = time.Millisecond
 )
 
+// lineKey is the key of a lock's list. It exists while processes wait.
+func lineKey(lockKey string) string { return lockKey + ":line" }
+
 // handsOver is a protocol that can do that.
 type handsOver interface {
 	// handOver ends the lease of token, and gives the lock to next. If listeners
-	// isn't negative and more than so many hear of it, the lock is free instead.
-	handOver(ctx context.Context, lockKey, fenceKey, token, next string, listeners int) (answer answer, released bool, err error)
+	// isn't negative, the first in the list has it instead, or, if none is there
+	// and more than so many hear of it, the lock is free.
+	handOver(ctx context.Context, lockKey, fenceKey, token, next string, listeners int) (answer, handOver, error)
+
+	// enlist is acquire for who listens: if it isn't granted the lock, its token
+	// is in the list.
+	enlist(ctx context.Context, lockKey, fenceKey, token string) (answer, error)
+
+	// delist takes a token out of the list.
+	delist(ctx context.Context, lockKey, token string) error
 }
+
+// handOver is what became of a lock that next hasn't got.
+type handOver int
+
+const (
+	freed   handOver = 1
+	toOther handOver = 2
+)
 
 var _ handsOver = tokens{}
 
@@ -46,7 +75,7 @@ func (r row) isOver() bool { return r.n >= maxInARow || time.Since(r.since) >= m
 type handed struct {
 	grant
 	row
-	yield bool // nothing; and others have been woken, who come first
+	not handOver // nothing, since others come first: they have it, or have been woken
 }
 
 // handOver ends the lease in favour of the next in line. It does nothing and is
@@ -67,7 +96,7 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ReleaseTimeout)
 	defer cancel()
 	sent := time.Now()
-	answer, released, err := protocol.handOver(once, l.lockKey, l.fenceKey, l.token, next.token, listeners)
+	answer, not, err := protocol.handOver(once, l.lockKey, l.fenceKey, l.token, next.token, listeners)
 	switch {
 	case err != nil: // the next one can find out whether it has the lock
 		l.turn.Leave()
@@ -76,8 +105,8 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 		l.turn.HandOver(handed{grant: grant{granted: true, fence: answer.fence, until: sent.Add(l.validity())}, row: row})
 		runtime.Gosched() // the next one goes first: others wait for it, nobody for this one
 		return true, nil
-	case released:
-		l.turn.HandOver(handed{yield: true})
+	case not != 0:
+		l.turn.HandOver(handed{not: not})
 		return true, nil
 	default:
 		l.Lose()
@@ -95,9 +124,10 @@ func (w *Watchdog) take(ctx context.Context, c *claim, turn *lock.Turn, deadline
 	if got.granted && time.Now().Before(got.until) {
 		return got.grant, got.row, nil
 	}
-	if got.yield && !pause(ctx, min(between(yieldMin, yieldMax), time.Until(deadline)), nil) {
+	if got.not == freed && !pause(ctx, min(between(yieldMin, yieldMax), time.Until(deadline)), nil) {
 		return grant{}, row{}, c.giveUp(ctx, ctx.Err())
 	}
+	c.behind = got.not == toOther
 	won, err := c.win(ctx, deadline, w.listener)
 	return won, newRow(), err
 }

@@ -21,12 +21,15 @@ var (
 	extendSource string
 	//go:embed handover.lua
 	handOverSource string
+	//go:embed enlist.lua
+	enlistSource string
 
 	acquireScript = redis.NewScript(acquireSource)
 	releaseScript = redis.NewScript(releaseSource)
 	extendScript  = redis.NewScript(extendSource)
 
 	handOverScript = redis.NewScript(handOverSource)
+	enlistScript   = redis.NewScript(enlistSource + acquireSource)
 )
 
 // tokens is the usual protocol: the lock is a key, its value the holder's token.
@@ -89,11 +92,23 @@ func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (boo
 	return t.run(ctx, &call{script: releaseScript, keys: []string{lockKey}, args: []any{token, channel}}).Bool()
 }
 
-func (t tokens) handOver(ctx context.Context, lockKey, fenceKey, token, next string, listeners int) (reply answer, released bool, err error) {
-	reply, err = parseAnswer(t.run(ctx, &call{
+func (t tokens) handOver(ctx context.Context, lockKey, fenceKey, token, next string, listeners int) (answer, handOver, error) {
+	reply, err := parseAnswer(t.run(ctx, &call{
 		script: handOverScript,
-		keys:   []string{lockKey, fenceKey},
-		args:   []any{token, next, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), listeners},
+		keys:   []string{lockKey, fenceKey, lineKey(lockKey)},
+		args: []any{token, next, t.ttl.Milliseconds(), fenceTTL.Milliseconds(),
+			listeners, min(keptFor, t.ttl).Milliseconds()},
 	}).Result())
-	return reply, reply.held > 0, err
+	return reply, handOver(reply.held / time.Millisecond), err
+}
+
+func (t tokens) enlist(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
+	reply, err := parseAnswer(enlistScript.Run(ctx, t.client, []string{lockKey, fenceKey, lineKey(lockKey)},
+		token, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), listTTL.Milliseconds()).Result())
+	reply.placed = err == nil && !reply.granted
+	return reply, err
+}
+
+func (t tokens) delist(ctx context.Context, lockKey, token string) error {
+	return t.client.LRem(ctx, lineKey(lockKey), 1, token).Err()
 }

@@ -42,6 +42,7 @@ var _ lock.Locker = (*Watchdog)(nil)
 func (w *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	deadline := time.Now().Add(w.Wait)
 	c := w.claim(key)
+	c.list, _ = w.protocol.(handsOver)
 	turn, err := w.queue.EnterWith(ctx, key, w.Wait, c)
 	if err != nil {
 		return nil, c.giveUp(ctx, err)
