@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -33,6 +34,14 @@ type outcome struct {
 	WaitsNs []time.Duration // of all
 }
 
+// verify: contenders that all got stuck make no cycle, and that is an outcome too.
+func (o outcome) verify() error {
+	if o.Cycles == 0 && o.Stuck == 0 {
+		return errors.New("a contending process made no cycle")
+	}
+	return nil
+}
+
 const (
 	ready = "ready"
 	begin = "begin"
@@ -53,17 +62,13 @@ func contender(ctx context.Context, encoded string, stdin io.Reader, stdout, std
 			return err
 		}
 		told := bufio.NewScanner(stdin)
-		o, err := contend(ctx, t, func() error {
+		return contend(ctx, t, func() error {
 			fmt.Fprintln(stdout, ready)
 			if !told.Scan() || told.Text() != begin {
 				return fmt.Errorf("the parent has gone")
 			}
 			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(stdout).Encode(o)
+		}, func(o outcome) error { return json.NewEncoder(stdout).Encode(o) })
 	}()
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -74,29 +79,31 @@ func contender(ctx context.Context, encoded string, stdin io.Reader, stdout, std
 
 // contend runs a task. Who is waiting when the window closes is still granted
 // the lock: a wait that was begun counts in full. Who isn't granted it even then
-// is stuck, and counts as having waited until it gave up.
-func contend(ctx context.Context, t task, await func() error) (o outcome, err error) {
+// is stuck, and counts as having waited until it gave up. The outcome is told
+// before anything is closed: a lock that hangs then has been measured.
+func contend(ctx context.Context, t task, await func() error, tell func(outcome) error) error {
 	contestant, ok := named(t.Lock)
 	if !ok {
-		return o, fmt.Errorf("no lock %q", t.Lock)
+		return fmt.Errorf("no lock %q", t.Lock)
 	}
 	l, err := contestant.open(t.Addr)
 	if err != nil {
-		return o, err
+		return err
 	}
 	defer l.close()
 	w, err := openWitness(t.Witness, len(t.Keys))
 	if err != nil {
-		return o, err
+		return err
 	}
 	defer w.close()
 	if err := t.each(func(worker int) error { return warm(ctx, l, "warm-"+strconv.Itoa(t.First+worker)) }); err != nil {
-		return o, err
+		return fmt.Errorf("warming up: %w", err)
 	}
 	if err := await(); err != nil {
-		return o, err
+		return err
 	}
 
+	var o outcome
 	var mu sync.Mutex
 	end := time.Now().Add(t.Window)
 	ctx, cancel := context.WithDeadline(ctx, end.Add(maxDrain))
@@ -109,14 +116,20 @@ func contend(ctx context.Context, t task, await func() error) (o outcome, err er
 		o.WaitsNs = append(o.WaitsNs, waits...)
 		o.Cycles += uint64(len(waits))
 		o.InTime += inTime
-		if ctx.Err() != nil {
+		if err != nil && !time.Now().Before(end.Add(maxDrain)) || ctx.Err() != nil { // a client may be quicker than ctx to see its end
 			o.WaitsNs = append(o.WaitsNs, time.Since(asked))
 			o.Stuck++
 			return nil
 		}
+		if err != nil {
+			err = fmt.Errorf("contender %d, after %d cycles: %w", t.First+worker, len(waits), err)
+		}
 		return err
 	})
-	return o, err
+	if err != nil {
+		return err
+	}
+	return tell(o)
 }
 
 // each runs f for each contender at the same time.

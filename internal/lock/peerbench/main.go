@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	result, err := measureAll(ctx, *window, *rounds, stderr)
 	if err != nil {
-		fmt.Fprintln(stderr, "peerbench:", err)
+		fmt.Fprintln(stderr, "\npeerbench:", err) // after the progress
 		return 1
 	}
 	if *asJSON {
@@ -114,7 +114,7 @@ func measureAll(ctx context.Context, window time.Duration, rounds int, progress 
 				fmt.Fprintf(progress, "\r%-40s round %d of %d: %-12s", s.title, round+1, rounds, locks[i].name)
 				m, err := measure(ctx, server.addr, s, locks[i], window)
 				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", s.name, locks[i].name, err)
+					return nil, fmt.Errorf("%s, round %d, %s: %w", s.name, round+1, locks[i].name, err)
 				}
 				measured[i] = append(measured[i], m)
 			}

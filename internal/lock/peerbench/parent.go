@@ -32,8 +32,14 @@ func measure(ctx context.Context, addr string, s scene, l contestant, window tim
 		return m, err
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(ctx, 2*(window+maxDrain)+10*time.Second)
+	allowed := 2*(window+maxDrain) + 10*time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("not ready after %v", allowed))
 	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil { // they were killed, so what they said isn't why
+			err = fmt.Errorf("%w: %v", context.Cause(ctx), err)
+		}
+	}()
 
 	keys := []string{"item"}
 	if s.ownKeys {
@@ -73,7 +79,7 @@ func measure(ctx context.Context, addr string, s scene, l contestant, window tim
 	defer stopped()
 	for _, p := range contending {
 		if err := p.expect(ready); err != nil {
-			return m, err
+			return m, fmt.Errorf("before it began: %w", err)
 		}
 	}
 	for _, p := range contending {
@@ -83,7 +89,7 @@ func measure(ctx context.Context, addr string, s scene, l contestant, window tim
 	for _, p := range contending {
 		o, err := p.outcome()
 		if err != nil {
-			return m, err
+			return m, fmt.Errorf("after it began: %w", err)
 		}
 		all.Cycles += o.Cycles
 		all.InTime += o.InTime
@@ -156,15 +162,12 @@ func (p *process) outcome() (o outcome, err error) {
 	if err := json.NewDecoder(p.lines).Decode(&o); err != nil {
 		return o, p.failed(err)
 	}
-	if o.Cycles == 0 {
-		return o, errors.New("a contending process made no cycle")
-	}
-	return o, nil
+	return o, o.verify()
 }
 
 // failed says why nothing more comes from the process.
 func (p *process) failed(err error) error {
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		p.child.Kill()
 		return fmt.Errorf("a contending process: %v: %s", p.child.Err(), strings.TrimSpace(p.stderr.String()))
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain lets the test binary be the contending processes too.
@@ -57,6 +58,40 @@ func TestRunPrintsOneObjectWithTheRatios(t *testing.T) {
 	}
 	if figures, _ := object["figures"].([]any); len(figures) != len(scenes)*len(locks) {
 		t.Errorf("%d figures", len(figures))
+	}
+}
+
+// A lock that leaves all contenders of a process waiting has been measured: the
+// others of a run are not to be lost by it.
+func TestStuckProcessEndsTheRun(t *testing.T) {
+	addr := needRedis(t)
+	holder, err := openRedislock(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.close()
+	if _, err := holder.acquire(t.Context(), "lock:{item}"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var o outcome
+	err = contend(ctx, task{
+		Lock: "watchdog", Addr: addr, Keys: []string{"item"}, Workers: 2, Witness: filepath.Join(t.TempDir(), "witness"), Window: maxWindow,
+	}, func() error { time.AfterFunc(50*time.Millisecond, cancel); return nil }, func(all outcome) error { o = all; return nil })
+	if err != nil || o.Stuck != 2 || o.Cycles != 0 || o.verify() != nil {
+		t.Errorf("%d stuck, %d cycles, %v, %v", o.Stuck, o.Cycles, err, o.verify())
+	}
+	if (outcome{}).verify() == nil {
+		t.Error("a process without a cycle is fine")
+	}
+}
+
+func TestErrorOfAContenderIsLost(t *testing.T) {
+	s := needRedis(t)
+	_, err := measure(t.Context(), s, scenes[0], contestant{name: "nobody's"}, time.Second)
+	if err == nil || !strings.Contains(err.Error(), `no lock "nobody's"`) {
+		t.Errorf("it says %v", err)
 	}
 }
 

@@ -45,6 +45,10 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 		var leave func()
 		wake, leave = listener.listen(c.lockKey, c.token)
 		defer leave()
+		select {
+		case <-wake: // it asks now anyway
+		default:
+		}
 	}
 	for failures, refused := 0, 0; ; {
 		won, held, err := c.ask(ctx, wake != nil)

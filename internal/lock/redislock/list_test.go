@@ -88,8 +88,14 @@ func TestDeadWaiterKeepsTheLock(t *testing.T) {
 	if err := client.RPush(t.Context(), lineKey(lockKey), "dead").Err(); err != nil {
 		t.Fatal(err)
 	}
+	lease := acquire(t, busy)
 	stop := keepBusy(t, busy)
-	finish(t, waitInBackground(t, other, "item"))
+	granted := waitInBackground(t, other, "item")
+	eventually(t, "it is in the list, too", func() bool { return client.LLen(t.Context(), lineKey(lockKey)).Val() == 2 })
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	finish(t, granted)
 	stop()
 	if left := residue(t, client, "item"); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
