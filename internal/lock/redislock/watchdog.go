@@ -26,6 +26,9 @@ type Watchdog struct {
 
 // NewWatchdog makes a Watchdog on one Redis, or Redis Cluster. The client should
 // be as for NewSetNX. Close it when no one acquires any more.
+//
+// One more key, named as the lock with ":line" behind it, exists while processes
+// wait for each other.
 func NewWatchdog(client redis.UniversalClient, options Options) (*Watchdog, error) {
 	store, err := newStore(client, options, pollBeside)
 	if err != nil {
