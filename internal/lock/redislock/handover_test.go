@@ -86,11 +86,11 @@ func TestHandoverScript(t *testing.T) {
 	const ttl, alone = 30 * time.Second, 0
 	handOver := func(token, next string, listeners int) (fence uint64, released bool) {
 		t.Helper()
-		answer, released, err := p.handOver(t.Context(), lockKey, fenceKey, token, next, listeners)
+		answer, not, err := p.handOver(t.Context(), lockKey, fenceKey, token, next, listeners)
 		if err != nil || answer.granted == (answer.fence == 0) {
 			t.Fatalf("%+v, %v", answer, err)
 		}
-		return answer.fence, released
+		return answer.fence, not == freed
 	}
 	holder := func(want string) {
 		t.Helper()
