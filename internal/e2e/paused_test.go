@@ -3,9 +3,13 @@
 package e2e
 
 import (
+	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"flashsale/internal/lock"
 )
 
 const (
@@ -20,7 +24,8 @@ func TestHolderIsPaused(t *testing.T) {
 	in := install(t, own{})
 	v := newVisitor(t)
 	settings := []string{"LOCK_TTL=" + pausedTTL.String(), "LOCK_WAIT=20s"}
-	holder, other := in.api(t, settings...), in.api(t, settings...)
+	holder, other := in.api(t, append(settings, "ADMIN_LISTEN=127.0.0.1:0")...), in.api(t, settings...)
+	admin := "http://" + holder.await("the API listens", "admin")
 	in.syncer(t)
 	for _, variant := range []string{"watchdog", "setnx"} {
 		t.Run(variant, func(t *testing.T) {
@@ -31,8 +36,11 @@ func TestHolderIsPaused(t *testing.T) {
 			v.want("201", v.createSale(holder.url, variant, variant, 10, terms{work: work}))
 			late := make(chan answer, 1)
 			go func() { late <- v.buy(holder.url, variant, "late", "late") }()
-			lock := in.keys().Lock(variant)
-			eventually(t, 10*time.Second, "the lock is held", func() bool { return in.client.Exists(t.Context(), lock).Val() == 1 })
+			// Redis isn't asked: who is stopped before it has read the grant asks again.
+			held := fmt.Sprintf("\nflashsale_lock_acquisitions_total{outcome=%q,variant=%q} 1\n", lock.OutcomeAcquired, variant)
+			eventually(t, 10*time.Second, "the lock is held", func() bool {
+				return strings.Contains(v.want("200", v.send("GET", admin+"/metrics", "")).text, held)
+			})
 			holder.signal(syscall.SIGSTOP)
 			next := v.buy(other.url, variant, "next", "next")
 			holder.signal(syscall.SIGCONT)
