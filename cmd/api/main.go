@@ -19,10 +19,8 @@ func main() {
 	app.RelaxGC()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	os.Exit(app.Report(app.APIProgram, err, os.Stderr))
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {

@@ -45,7 +45,8 @@ func report(err error, stderr io.Writer) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &wrongUsage):
-		fmt.Fprintf(stderr, "flashsale: %v\n", err)
+		// One line, however many settings are wrong.
+		fmt.Fprintf(stderr, "flashsale: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "flashsale: interrupted")

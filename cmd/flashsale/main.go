@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -23,5 +25,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	p := &program{args: args, getenv: getenv, stdout: stdout, stderr: stderr}
 	root := p.root()
 	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
+	var wrong usageError
+	if errors.As(err, &wrong) {
+		return usageError{fmt.Errorf("%w; %s -h says more", err, called.CommandPath())}
+	}
+	return err
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // program is what every command needs of its surroundings.
@@ -29,7 +31,7 @@ func (p *program) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{wrongFlag(c, err)} })
 	root.AddCommand(p.demoCommand(), p.upCommand(), p.benchCommand(), p.preloadCommand(), p.auditCommand(), p.migrateCommand(), p.doctorCommand())
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -45,12 +47,42 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
+// wrongFlag adds what is allowed to what the parser of flags says.
+func wrongFlag(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		return fmt.Errorf("%w: allowed are %s", err, strings.Join(names, ", "))
+	case errors.As(err, &invalid):
+		if allowed := allowedValues[invalid.GetFlag().Value.Type()]; allowed != "" {
+			return fmt.Errorf("invalid argument %q for \"--%s\": allowed is %s", invalid.GetValue(), invalid.GetFlag().Name, allowed)
+		}
+	}
+	return err
+}
+
+// allowedValues are by pflag's name of the type.
+var allowedValues = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more",
+	"duration": "a duration such as 500ms, 2s or 1m", "float64Slice": "a number, or several separated by commas",
+}
+
 // arguments wants exactly these, no more and no less.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) > len(names):
-			return usage("%s: unexpected argument %q", c.CommandPath(), args[len(names)])
+			allowed := "flags alone"
+			if len(names) > 0 {
+				allowed = strings.Join(names, " ") + " and flags"
+			}
+			for _, sub := range c.Commands() {
+				allowed += ", or the command " + sub.Name()
+			}
+			return usage("%s: unexpected argument %q: allowed are %s", c.CommandPath(), args[len(names)], allowed)
 		case len(args) < len(names):
 			return usage("%s: %s is missing", c.CommandPath(), names[len(args)])
 		default:

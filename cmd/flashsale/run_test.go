@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // session is one call of the program.
@@ -151,11 +153,32 @@ func TestWrongCallsAreExplained(t *testing.T) {
 			if code := report(s.err, &said); code != exitUsage {
 				t.Errorf("exit code %d", code)
 			}
+			if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), " -h says more\n") {
+				t.Errorf("said %q: want one line with a hint", said.String())
+			}
 			if s.stdout.String() != "" || strings.Contains(said.String(), "goroutine") || strings.Contains(said.String(), "Usage:") {
 				t.Errorf("stdout %q, said %q", s.stdout.String(), said.String())
 			}
 		})
 	}
+}
+
+// Every command there is, so that a new one isn't forgotten.
+func TestWrongFlagsOfEveryCommand(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		s := call(t.Context(), append(path, "--no-such-flag")...)
+		var said bytes.Buffer
+		code := report(s.err, &said)
+		if want := "unknown flag: --no-such-flag: allowed are --"; code != exitUsage || !strings.Contains(said.String(), want) || !strings.HasSuffix(said.String(), "; "+c.CommandPath()+" -h says more\n") {
+			t.Errorf("%s: exit code %d, said %q", c.CommandPath(), code, &said)
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(new(program).root())
 }
 
 func TestHelp(t *testing.T) {

@@ -51,11 +51,44 @@ func ParseConfig(p Program, args, environ []string, stdout io.Writer) (c Config,
 		printHelp(p, stdout)
 		return Config{}, nil, ErrHelp
 	case err != nil:
-		wrong = append(wrong, fmt.Errorf("%w; --help lists the flags", err))
+		wrong = append(wrong, fmt.Errorf("%w: there are %s", err, strings.Join(flagNames(p), ", ")))
 	case flags.NArg() > 0:
 		wrong = append(wrong, fmt.Errorf("%q is not expected: there are flags only", flags.Arg(0)))
 	}
-	return c, warnings, errors.Join(wrong...)
+	if err := errors.Join(wrong...); err != nil {
+		return c, warnings, wrongCall{err}
+	}
+	return c, warnings, nil
+}
+
+// wrongCall is what is wrong with flags and variables: the program did not run.
+type wrongCall struct{ error }
+
+func (w wrongCall) Unwrap() error { return w.error }
+
+// Report says in one line why a program ended, and returns its exit code: 2 when
+// it was called wrongly.
+func Report(p Program, err error, stderr io.Writer) int {
+	var wrong wrongCall
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &wrong):
+		fmt.Fprintf(stderr, "%s: %s; %s -h lists all settings\n", p.Name, strings.ReplaceAll(err.Error(), "\n", "; "), p.Name)
+		return 2
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return 1
+	}
+}
+
+func flagNames(p Program) (names []string) {
+	for _, s := range settings {
+		if p.uses(s) {
+			names = append(names, "--"+s.flag())
+		}
+	}
+	return names
 }
 
 func apply(c *Config, s setting, from, value string) error {

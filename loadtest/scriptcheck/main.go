@@ -21,6 +21,7 @@ import (
 // Exit codes: k6's, for the cases that scriptcheck has.
 const (
 	exitOK              = 0
+	exitUsage           = 2 // not k6's: scriptcheck itself was called wrongly
 	exitThresholds      = 99
 	exitSetupTimeout    = 100
 	exitTeardownTimeout = 101
@@ -48,8 +49,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "scriptcheck:", err)
-		return exitInvalid
+		fmt.Fprintf(stderr, "scriptcheck: %v; scriptcheck -h says more\n", err)
+		return exitUsage
 	}
 	cfg.stdout, cfg.stderr = stdout, &lockedWriter{w: stderr}
 	return execute(ctx, cfg)
@@ -68,8 +69,9 @@ type config struct {
 func parseFlags(args []string, stderr io.Writer) (config, error) {
 	cfg := config{env: map[string]string{}}
 	fs := flag.NewFlagSet("scriptcheck", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() {
+	fs.SetOutput(io.Discard) // a wrong flag is no reason for a page of help
+	help := func() {
+		fs.SetOutput(stderr)
 		fmt.Fprintln(stderr, "usage: scriptcheck [flags] SCRIPT.js\n\nRuns a k6 script against loopback addresses. This is not k6.")
 		fs.PrintDefaults()
 	}
@@ -85,11 +87,15 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 	fs.IntVar(&cfg.maxVUs, "max-vus", 500, "refuse scripts that need more VUs at once")
 	fs.DurationVar(&cfg.maxDuration, "max-duration", 5*time.Minute, "refuse scenarios that may take longer, stop everything after it")
 	fs.BoolVar(&cfg.machineReadable, "new-machine-readable-summary", false, "give handleSummary the data in k6's newer shape")
-	if err := fs.Parse(args); err != nil {
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		help()
 		return cfg, err
+	case err != nil:
+		return cfg, fmt.Errorf("%w: allowed are -e, -include-system-env-vars, -max-vus, -max-duration, -new-machine-readable-summary", err)
 	}
 	if fs.NArg() != 1 {
-		return cfg, errors.New("want one script, see -help")
+		return cfg, fmt.Errorf("%d scripts: allowed is one, after the flags", fs.NArg())
 	}
 	if cfg.maxVUs < 1 || cfg.maxVUs > maxVUs {
 		return cfg, fmt.Errorf("-max-vus is %d; allowed: 1 to %d", cfg.maxVUs, maxVUs)

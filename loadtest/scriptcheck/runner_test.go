@@ -206,8 +206,12 @@ func TestCommandLine(t *testing.T) {
 		{}, {"a.js", "b.js"}, {"-e", "novalue", "a.js"}, {"-max-vus", "0", "a.js"}, {"-max-vus", "1001", "a.js"},
 		{"-max-duration", "1h", "a.js"}, {"-unknown", "a.js"},
 	} {
-		if code := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); code != exitInvalid {
-			t.Errorf("%q: exit code %d, want %d", args, code, exitInvalid)
+		var said bytes.Buffer
+		if code := run(t.Context(), args, &bytes.Buffer{}, &said); code != exitUsage {
+			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
+		}
+		if s := said.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "scriptcheck -h") {
+			t.Errorf("%q: %q", args, s)
 		}
 	}
 	if code := run(t.Context(), []string{"/nonexistent/a.js"}, &bytes.Buffer{}, &bytes.Buffer{}); code != exitException {

@@ -24,6 +24,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -34,21 +35,52 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	var wrong wrongCall
+	switch {
+	case err == nil:
+	case errors.As(err, &wrong):
+		fmt.Fprintf(os.Stderr, "ratios: %v; ratios -h says more\n", err)
+		os.Exit(2)
+	default:
 		fmt.Fprintln(os.Stderr, "ratios:", err)
 		os.Exit(1)
 	}
 }
 
+// wrongCall is what is wrong with the flags: nothing was measured.
+type wrongCall struct{ error }
+
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("ratios", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard) // a wrong flag is no reason for a page of help
 	asJSON := flags.Bool("json", false, "print one JSON object")
 	only := flags.String("only", "", "measure these alone: paths of the request, ledger; as in gin,atomic,ledger")
 	profile := flags.String("profile", "", "with -only: a folder for a CPU profile of the API on each path, and of the syncer")
 	as := flags.String("as", "", "what a child process is: gin or single")
-	if err := flags.Parse(args); err != nil {
-		return err
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stdout, "ratios measures how fast sales are on this machine; make bench-ratios starts the servers that it needs.")
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
+		return nil
+	case err != nil:
+		return wrongCall{fmt.Errorf("%w: allowed are -json, -only, -profile", err)}
+	case flags.NArg() > 0:
+		return wrongCall{fmt.Errorf("unexpected argument %q: allowed are -json, -only, -profile", flags.Arg(0))}
+	case *only == "" && *profile != "":
+		return wrongCall{errors.New("-profile: only with -only")}
+	case *as != "" && *as != "gin" && *as != "single":
+		return wrongCall{fmt.Errorf("-as: %q: allowed are gin, single", *as)}
+	}
+	known := []string{"ledger"}
+	for _, p := range paths {
+		known = append(known, p.name)
+	}
+	for name := range strings.SplitSeq(*only, ",") {
+		if *only != "" && !slices.Contains(known, name) {
+			return wrongCall{fmt.Errorf("-only: %q: allowed are %s", name, strings.Join(known, ", "))}
+		}
 	}
 	switch *as {
 	case "gin":

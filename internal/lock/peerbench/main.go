@@ -45,22 +45,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		window = flags.Duration("window", time.Second, "how long one measurement lasts")
 		rounds = flags.Int("rounds", 3, "how often each is measured; the median counts")
 	)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard) // a wrong flag is no reason for a page of help
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(stdout, "peerbench measures locks beside one another, on a redis-server of its own.")
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
 		return 0
 	case err != nil:
+		fmt.Fprintf(stderr, "peerbench: %v: allowed are -json, -only, -window, -rounds; peerbench -h says more\n", err)
 		return 2
 	case flags.NArg() > 0 || *window <= 0 || *window > maxWindow || *rounds < 1 || *rounds > maxRounds:
-		fmt.Fprintf(stderr, "peerbench: allowed: -window up to %v, -rounds 1 to %d, nothing else\n", maxWindow, maxRounds)
+		fmt.Fprintf(stderr, "peerbench: allowed: -window up to %v, -rounds 1 to %d, nothing else; peerbench -h says more\n", maxWindow, maxRounds)
+		return 2
+	}
+	known := slices.ContainsFunc(scenes, func(s scene) bool { return s.name == *only })
+	if *only != "" && (!known || *asJSON) {
+		fmt.Fprintln(stderr, "peerbench: -only names a scene, and goes without -json: there are no ratios of the others; allowed are contended, three_process, own_key; peerbench -h says more")
 		return 2
 	}
 	if *only != "" {
 		scenes = slices.DeleteFunc(scenes, func(s scene) bool { return s.name != *only })
-	}
-	if len(scenes) == 0 || *only != "" && *asJSON {
-		fmt.Fprintln(stderr, "peerbench: -only names a scene, and goes without -json: there are no ratios of the others")
-		return 2
 	}
 	result, err := measureAll(ctx, *window, *rounds, stderr)
 	if err != nil {

@@ -154,3 +154,16 @@ func BenchmarkAlone(b *testing.B) {
 		})
 	}
 }
+
+func TestWrongCalls(t *testing.T) {
+	for _, args := range [][]string{{"-x"}, {"now"}, {"-rounds", "0"}, {"-rounds", "many"}, {"-window", "1h"}, {"-only", "nothing"}, {"-only", "contended", "-json"}} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), args, &stdout, &stderr)
+		if s := stderr.String(); code != 2 || stdout.Len() > 0 || strings.Count(s, "\n") != 1 || !strings.Contains(s, "allowed") && !strings.Contains(s, "goes without") || !strings.Contains(s, "peerbench -h") {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, &stdout, s)
+		}
+		if len(scenes) != 3 {
+			t.Fatalf("%q: a wrong call changed the scenes", args)
+		}
+	}
+}

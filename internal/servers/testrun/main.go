@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -48,8 +49,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "-stderr" {
 		args, said = args[1:], stderr
 	}
-	if len(args) == 0 {
-		fmt.Fprintln(stderr, "usage: testrun [-stderr] COMMAND [ARGUMENT]... | testrun -deps")
+	const usage = "testrun [-stderr] COMMAND [ARGUMENT]..., or testrun -deps"
+	switch {
+	case len(args) == 0:
+		fmt.Fprintln(stderr, "testrun: COMMAND is missing: allowed is "+usage+"; testrun -h says more")
+		return 2
+	case args[0] == "-h" || args[0] == "--help":
+		fmt.Fprintln(stdout, usage+"\n\nRuns the command with real servers of its own, or -deps: installs what is missing for that.\nWith -stderr testrun itself writes to stderr alone.")
+		return 0
+	case strings.HasPrefix(args[0], "-"):
+		fmt.Fprintf(stderr, "testrun: unknown flag %q: allowed is %s; testrun -h says more\n", args[0], usage)
 		return 2
 	}
 	dir, err := os.MkdirTemp("", "flashsale-")
