@@ -145,6 +145,38 @@ func TestCohortHandsOn(t *testing.T) {
 	}
 }
 
+// What CohortOptions says of its zero value, to the holder and to the nanosecond.
+func TestCohortBoundsByDefault(t *testing.T) {
+	cohort(t, "64 holders", lock.CohortOptions{}, func(t *testing.T, b *below, c *lock.Cohort) {
+		lease, granted := lineUp(t, c, 65)
+		for holder := 1; holder <= 66; holder++ {
+			want := uint64(1)
+			if holder > 64 {
+				want = 2
+			}
+			if got := lease.Fence(); got != want {
+				t.Errorf("holder %d has fence %d, want %d", holder, got, want)
+			}
+			release(t, lease)
+			if holder < 66 {
+				lease = <-granted
+			}
+		}
+	})
+	for age, want := range map[time.Duration]uint64{20*time.Millisecond - 1: 1, 20 * time.Millisecond: 2} {
+		cohort(t, "a lease of "+age.String(), lock.CohortOptions{}, func(t *testing.T, b *below, c *lock.Cohort) {
+			lease, granted := lineUp(t, c, 1)
+			time.Sleep(age)
+			release(t, lease)
+			next := <-granted
+			if got := next.Fence(); got != want {
+				t.Errorf("the next holder has fence %d, want %d", got, want)
+			}
+			release(t, next)
+		})
+	}
+}
+
 // observed is a lease as metrics wrap it.
 func observed(t *testing.T, lease lock.Lease) lock.Lease {
 	wrapped, err := lock.Observe(granter{lease}, lock.Observer{}).Acquire(t.Context(), "item")

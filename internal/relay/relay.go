@@ -39,9 +39,11 @@ type Options struct {
 	// default. A wait can't be interrupted, so it delays shutdown.
 	Block time.Duration
 
-	// Pace is the shortest time from one read that found something to the next,
-	// 50 ms by default, unless a whole batch is waiting: what comes in between goes
-	// in one Publish, each of which costs Kafka the same however little is in it.
+	// Pace is the shortest time from when a read has found something, but less
+	// than a whole batch, to the next read; 50 ms by default. What comes in between
+	// goes in one Publish, each of which costs Kafka the same however little is in
+	// it. After a whole batch, after nothing and after a failure (see RetryMin) it
+	// doesn't count.
 	Pace time.Duration
 
 	// RetryMin and RetryMax bound the pauses after failures, 50 ms and 2 s by
