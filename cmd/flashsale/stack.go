@@ -214,7 +214,7 @@ func (s *stack) preload(ctx context.Context) error {
 		sales[i].ID = s.saleID(sales[i].ID)
 	}
 	s.sales = sales
-	_, err = s.tools.Preload(ctx, sales)
+	_, err = s.tools.Preload(ctx, sales, false)
 	return err
 }
 
