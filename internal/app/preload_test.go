@@ -162,6 +162,9 @@ func TestPreloadOfWhatRedisHasLost(t *testing.T) {
 	if err != nil || !slices.Equal(done.Loaded, []string{"lost"}) || !slices.Equal(done.There, []string{"sql"}) {
 		t.Errorf("again: %+v, %v", done, err)
 	}
+	if a, err := i.Audit(ctx, "lost", audit.Options{}); err != nil || !a.Settled || !a.RedisLost || a.Exact() {
+		t.Errorf("its audit: %+v, %v", a, err)
+	}
 }
 
 // The ledger may have sales of a time with other settings, or other programs.
