@@ -23,7 +23,7 @@ import (
 
 // Version is the schema that this code reads and writes: the number of the last
 // file in each folder.
-const Version int64 = 5
+const Version int64 = 6
 
 // Table is where the database remembers which migrations it has had.
 const Table = "flashsale_schema"

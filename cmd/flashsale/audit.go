@@ -23,7 +23,7 @@ func (p *program) auditCommand() *cobra.Command {
 		Long: `Compare what a sale started with, what Redis sold and what SQL has.
 
 Exit code 1: something is oversold, lost, gone, duplicated or, after --wait, not
-settled.`,
+settled; or Redis has lost the sale, even if it was loaded again.`,
 		Args: arguments("SALE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := o.config(p.getenv)
@@ -94,6 +94,8 @@ func (p *program) printAudit(a stock.Audit) {
 			bench.Thousands(d.Compared), d.Differing.Count, d.MissingInLedger.Count, d.UnknownToRedis.Count)
 	}
 	switch {
+	case a.RedisLost:
+		p.say("Redis had lost this sale, and it was loaded again: what it sold before may be in no sum, so this is NOT exact")
 	case a.Exact():
 		p.say("settled and exact")
 	case a.Settled:

@@ -17,7 +17,7 @@ import (
 
 func (p *program) preloadCommand() *cobra.Command {
 	var o installation
-	var fromDB, asJSON bool
+	var fromDB, again, asJSON bool
 	c := &cobra.Command{
 		Use:   "preload FILE.csv | --from-db",
 		Short: "Load a catalogue into SQL and Redis, or what stands in SQL into Redis",
@@ -34,6 +34,11 @@ FLASHSALE_ETCD_ENDPOINTS, FLASHSALE_ZOOKEEPER_ADDRS and
 FLASHSALE_ALLOW_BROKEN_LOCKS. With --from-db the sales are those that stand in
 SQL; one that the API would not offer is named and left out. Loading again what is
 loaded changes nothing.
+
+A sale that was loaded before and that Redis has lost is refused: it may have sold
+units that never reached SQL, and they would be sold again. Who knows that it has
+sold nothing says --again; a sale that has purchases in SQL is refused even so. The
+audit of a sale that was loaded again never calls it exact.
 
 Exit code 1: a line is wrong, or the sales could not be loaded. 2: the call is
 wrong, or there is no such file, or it can't be read.`,
@@ -54,11 +59,12 @@ wrong, or there is no such file, or it can't be read.`,
 					return err
 				}
 			}
-			return p.preload(c.Context(), cfg, sales, fromDB, asJSON)
+			return p.preload(c.Context(), cfg, sales, fromDB, again, asJSON)
 		},
 	}
 	o.addFlags(c.Flags())
 	c.Flags().BoolVar(&fromDB, "from-db", false, "load what stands in SQL into Redis")
+	c.Flags().BoolVar(&again, "again", false, "load what Redis has lost too, if SQL has no purchase of it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
 }
@@ -81,7 +87,7 @@ func readCatalogue(name string, cfg app.Config) ([]stock.Sale, error) {
 	return sales, nil
 }
 
-func (p *program) preload(ctx context.Context, cfg app.Config, sales []stock.Sale, fromDB, asJSON bool) error {
+func (p *program) preload(ctx context.Context, cfg app.Config, sales []stock.Sale, fromDB, again, asJSON bool) error {
 	tools, err := app.OpenInstallation(cfg)
 	if err != nil {
 		return err
@@ -89,9 +95,9 @@ func (p *program) preload(ctx context.Context, cfg app.Config, sales []stock.Sal
 	defer tools.Close()
 	var done app.Preloaded
 	if fromDB {
-		done, err = tools.PreloadFromLedger(ctx)
+		done, err = tools.PreloadFromLedger(ctx, again)
 	} else {
-		done, err = tools.Preload(ctx, sales)
+		done, err = tools.Preload(ctx, sales, again)
 	}
 	if asJSON {
 		if printErr := p.printJSON(done); printErr != nil {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,6 +94,7 @@ type stack struct {
 	salePrefix   string   // of every sale, when they stand in a database that was given
 	made         []string // sale IDs that may stand in the database
 	dir          string
+	unhurried    func() // ends what removes dir on a second signal
 
 	stopAll context.CancelFunc
 	running []*component
@@ -125,6 +127,7 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 	if s.dir, err = os.MkdirTemp("", "flashsale-demo-"); err != nil {
 		return nil, err
 	}
+	s.unhurried = removeWhenHurried(ctx, s.dir)
 	s.choose(o, name)
 	for _, server := range slices.Concat(s.servers(), s.nodes) {
 		if err := server.Start(start); err != nil {
@@ -214,7 +217,7 @@ func (s *stack) preload(ctx context.Context) error {
 		sales[i].ID = s.saleID(sales[i].ID)
 	}
 	s.sales = sales
-	_, err = s.tools.Preload(ctx, sales)
+	_, err = s.tools.Preload(ctx, sales, false)
 	return err
 }
 
@@ -305,8 +308,30 @@ func (s *stack) closeAfter(err error) error {
 	}
 	if s.dir != "" {
 		errs = append(errs, os.RemoveAll(s.dir))
+		s.unhurried()
 	}
 	return errors.Join(errs...)
+}
+
+// removeWhenHurried removes a folder when the process gets another signal while it
+// is ending, which then ends it at once.
+func removeWhenHurried(ctx context.Context, dir string) (stop func()) {
+	done := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		second := make(chan os.Signal, 1)
+		signal.Notify(second, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer signal.Stop(second)
+		select {
+		case <-second:
+			_ = os.RemoveAll(dir)
+			os.Exit(exitInterrupted)
+		case <-done:
+		}
+	})
+	return func() {
+		forget()
+		close(done)
+	}
 }
 
 // remove deletes what was made on servers that are somebody else's. Stand-ins go

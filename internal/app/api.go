@@ -124,7 +124,7 @@ func (a *API) wire(ctx context.Context, observed *metrics.Metrics) (http.Handler
 	ping := dependency{"redis", func(ctx context.Context) error { return client.Ping(ctx).Err() }}
 	topics := dependency{"kafka", func(ctx context.Context) error { return kafkastock.Ping(ctx, kafka) }}
 	schema := dependency{"sql", ledger.CheckSchema}
-	if err := look(ctx, a.logger, ping, topics, schema); err != nil {
+	if err := look(ctx, a.logger, append(lockServers(cfg), ping, topics, schema)...); err != nil {
 		return nil, err
 	}
 

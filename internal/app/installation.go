@@ -90,9 +90,11 @@ func (i *Installation) MigrateTopics(ctx context.Context) (created []string, err
 func (i *Installation) CheckSchema(ctx context.Context) error { return i.ledger.CheckSchema(ctx) }
 func (i *Installation) CheckTopics(ctx context.Context) error { return kafkastock.Ping(ctx, i.kafka) }
 
+func (i *Installation) shelves() shelves { return shelves{i.counter, i.ledger} }
+
 // Audit compares a sale's counter with the ledger.
 func (i *Installation) Audit(ctx context.Context, saleID string, options audit.Options) (stock.Audit, error) {
-	shelves := shelves{i.counter, i.ledger}
+	shelves := i.shelves()
 	return audit.New(shelves, shelves, i.ledger).Audit(ctx, saleID, options)
 }
 

@@ -23,7 +23,10 @@ var ErrNotOffered = errors.New("app: the sale's variant is not offered here")
 // sold of a sale that the ledger doesn't know, then in Redis. Every sale is
 // looked at before the first is written; after an error of the stores, repeating
 // it completes what was begun.
-func (i *Installation) Preload(ctx context.Context, sales []stock.Sale) (Preloaded, error) {
+//
+// A sale that Redis had and has lost is refused, and with again only one of which
+// the ledger has a purchase.
+func (i *Installation) Preload(ctx context.Context, sales []stock.Sale, again bool) (Preloaded, error) {
 	var wrong []error
 	for _, sale := range sales {
 		switch record, err := i.ledger.Sale(ctx, sale.ID); {
@@ -33,7 +36,7 @@ func (i *Installation) Preload(ctx context.Context, sales []stock.Sale) (Preload
 		case !record.SameTerms(sale):
 			wrong = append(wrong, fmt.Errorf("%s: %w", sale.ID, stock.ErrSaleExists))
 		default:
-			if err := i.loadable(ctx, record); err != nil {
+			if err := i.loadable(ctx, record, again); err != nil {
 				wrong = append(wrong, err)
 			}
 		}
@@ -52,7 +55,7 @@ func (i *Installation) Preload(ctx context.Context, sales []stock.Sale) (Preload
 		if err != nil {
 			return done, err
 		}
-		if err := i.load(ctx, record, &done); err != nil {
+		if err := i.load(ctx, record, again, &done); err != nil {
 			return done, err
 		}
 	}
@@ -61,8 +64,8 @@ func (i *Installation) Preload(ctx context.Context, sales []stock.Sale) (Preload
 
 // PreloadFromLedger makes every sale sellable that the ledger has and that is
 // not over. A sale that can't be loaded doesn't keep the others back; the error
-// names each.
-func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error) {
+// names each. What again does is as for Preload.
+func (i *Installation) PreloadFromLedger(ctx context.Context, again bool) (Preloaded, error) {
 	const page = 100
 	done := Preloaded{Loaded: []string{}, There: []string{}, Closed: []string{}}
 	var wrong []error
@@ -73,10 +76,10 @@ func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error)
 		}
 		for _, record := range records {
 			after = record.ID
-			err := i.load(ctx, record, &done)
+			err := i.load(ctx, record, again, &done)
 			switch {
 			case err == nil:
-			case errors.Is(err, stock.ErrSaleBegun), errors.Is(err, ErrNotOffered), errors.Is(err, stock.ErrSaleExists):
+			case errors.Is(err, stock.ErrSaleBegun), errors.Is(err, stock.ErrSaleLost), errors.Is(err, ErrNotOffered), errors.Is(err, stock.ErrSaleExists):
 				wrong = append(wrong, err)
 			default:
 				return done, errors.Join(append(wrong, err)...)
@@ -89,11 +92,11 @@ func (i *Installation) PreloadFromLedger(ctx context.Context) (Preloaded, error)
 }
 
 // load brings one sale of the ledger into Redis and notes in done what it did.
-func (i *Installation) load(ctx context.Context, record stock.SaleRecord, done *Preloaded) error {
+func (i *Installation) load(ctx context.Context, record stock.SaleRecord, again bool, done *Preloaded) error {
 	_, err := i.counter.Snapshot(ctx, record.ID)
 	switch {
 	case err == nil:
-		if err := i.counter.Preload(ctx, record.Sale); err != nil { // changes nothing, but compares the terms
+		if err := i.shelves().Preload(ctx, record.Sale); err != nil { // changes nothing, but compares the terms
 			return err
 		}
 		done.There = append(done.There, record.ID)
@@ -104,10 +107,10 @@ func (i *Installation) load(ctx context.Context, record stock.SaleRecord, done *
 		done.Closed = append(done.Closed, record.ID)
 		return nil
 	}
-	if err := i.sellable(ctx, record); err != nil {
+	if err := i.offered(record); err != nil {
 		return err
 	}
-	if err := i.counter.Preload(ctx, record.Sale); err != nil {
+	if err := i.shelves().load(ctx, record.Sale, again); err != nil {
 		return err
 	}
 	done.Loaded = append(done.Loaded, record.ID)
@@ -115,10 +118,14 @@ func (i *Installation) load(ctx context.Context, record stock.SaleRecord, done *
 }
 
 // loadable is load's verdict without its doing.
-func (i *Installation) loadable(ctx context.Context, record stock.SaleRecord) error {
+func (i *Installation) loadable(ctx context.Context, record stock.SaleRecord, again bool) error {
 	_, err := i.counter.Snapshot(ctx, record.ID)
 	if errors.Is(err, stock.ErrSaleNotFound) && record.StateAt(i.now(), !record.ClosedAt.IsZero()) != stock.StateClosed {
-		return i.sellable(ctx, record)
+		if err := i.offered(record); err != nil {
+			return err
+		}
+		_, _, err := i.shelves().loadable(ctx, record.ID, again)
+		return err
 	}
 	if errors.Is(err, stock.ErrSaleNotFound) {
 		return nil
@@ -126,19 +133,14 @@ func (i *Installation) loadable(ctx context.Context, record stock.SaleRecord) er
 	return err
 }
 
-// sellable makes sure that the API offers a sale's variant, and that the ledger
-// has no purchase of it.
-func (i *Installation) sellable(ctx context.Context, record stock.SaleRecord) error {
-	if !slices.Contains(i.config.Offered(), record.Variant) {
-		why, known := i.config.Lacking()[record.Variant]
-		if !known {
-			why = "is unknown"
-		}
-		return fmt.Errorf("%s: %w: %s %s", record.ID, ErrNotOffered, record.Variant, why)
+// offered makes sure that the API offers a sale's variant.
+func (i *Installation) offered(record stock.SaleRecord) error {
+	if slices.Contains(i.config.Offered(), record.Variant) {
+		return nil
 	}
-	totals, err := i.ledger.Totals(ctx, record.ID)
-	if err != nil {
-		return err
+	why, known := i.config.Lacking()[record.Variant]
+	if !known {
+		why = "is unknown"
 	}
-	return record.Unsold(totals)
+	return fmt.Errorf("%s: %w: %s %s", record.ID, ErrNotOffered, record.Variant, why)
 }

@@ -53,12 +53,12 @@ func sell(t *testing.T, i *Installation, saleID string) stock.Deduction {
 func TestPreload(t *testing.T) {
 	i, ctx := open(t), t.Context()
 	sales := []stock.Sale{offer("a"), offer("b")}
-	done, err := i.Preload(ctx, sales)
+	done, err := i.Preload(ctx, sales, false)
 	if err != nil || !slices.Equal(done.Loaded, []string{"a", "b"}) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	sell(t, i, "a")
-	done, err = i.Preload(ctx, append(sales, offer("c")))
+	done, err = i.Preload(ctx, append(sales, offer("c")), false)
 	if err != nil || !slices.Equal(done.There, []string{"a", "b"}) || !slices.Equal(done.Loaded, []string{"c"}) {
 		t.Errorf("again: %+v, %v", done, err)
 	}
@@ -69,12 +69,12 @@ func TestPreload(t *testing.T) {
 
 func TestPreloadWithOtherTermsLoadsNothing(t *testing.T) {
 	i, ctx := open(t), t.Context()
-	if _, err := i.Preload(ctx, []stock.Sale{offer("b")}); err != nil {
+	if _, err := i.Preload(ctx, []stock.Sale{offer("b")}, false); err != nil {
 		t.Fatal(err)
 	}
 	other := offer("b")
 	other.Stock = 11
-	if _, err := i.Preload(ctx, []stock.Sale{offer("a"), other}); !errors.Is(err, stock.ErrSaleExists) {
+	if _, err := i.Preload(ctx, []stock.Sale{offer("a"), other}, false); !errors.Is(err, stock.ErrSaleExists) {
 		t.Fatalf("error %v", err)
 	}
 	if _, err := i.ledger.Sale(ctx, "a"); !errors.Is(err, stock.ErrSaleNotFound) {
@@ -88,7 +88,7 @@ func TestPreloadFromLedger(t *testing.T) {
 	i, ctx := open(t), t.Context()
 	over := offer("over")
 	over.EndsAt = time.Now().Add(-time.Hour)
-	if _, err := i.Preload(ctx, []stock.Sale{offer("begun"), offer("closed"), offer("new"), over}); err != nil {
+	if _, err := i.Preload(ctx, []stock.Sale{offer("begun"), offer("closed"), over}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.ledger.CloseSale(ctx, "closed", time.Now()); err != nil {
@@ -101,8 +101,11 @@ func TestPreloadFromLedger(t *testing.T) {
 	if err := i.counter.Purge(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if err := i.ledger.InsertSale(ctx, offer("new")); err != nil { // was never loaded
+		t.Fatal(err)
+	}
 
-	done, err := i.PreloadFromLedger(ctx)
+	done, err := i.PreloadFromLedger(ctx, false)
 	if !errors.Is(err, stock.ErrSaleBegun) {
 		t.Errorf("error %v", err)
 	}
@@ -115,8 +118,52 @@ func TestPreloadFromLedger(t *testing.T) {
 	if _, err := i.counter.Snapshot(ctx, "begun"); !errors.Is(err, stock.ErrSaleNotFound) {
 		t.Errorf("the sale that has begun was loaded: %v", err)
 	}
-	if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}); !errors.Is(err, stock.ErrSaleBegun) {
-		t.Errorf("from a catalogue: %v", err)
+	for _, again := range []bool{false, true} {
+		if _, err := i.Preload(ctx, []stock.Sale{offer("begun")}, again); !errors.Is(err, stock.ErrSaleBegun) {
+			t.Errorf("from a catalogue, again %v: %v", again, err)
+		}
+	}
+}
+
+// Redis was lost before the ledger had a row of what it had sold.
+func TestPreloadOfWhatRedisHasLost(t *testing.T) {
+	i, ctx := open(t), t.Context()
+	fromSQL := offer("sql")
+	fromSQL.Variant = "mysql-conditional"
+	sales := []stock.Sale{offer("lost"), fromSQL}
+	if err := i.ledger.InsertSale(ctx, sales[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.counter.Preload(ctx, sales[0]); err != nil { // as a program did that noted nothing
+		t.Fatal(err)
+	}
+	if done, err := i.Preload(ctx, sales, false); err != nil || !slices.Equal(done.There, []string{"lost"}) {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	sell(t, i, "lost")
+	if err := i.counter.Purge(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		if _, err := i.Preload(ctx, sales, false); !errors.Is(err, stock.ErrSaleLost) || !strings.Contains(err.Error(), "lost: ") || !strings.Contains(err.Error(), "--again") {
+			t.Errorf("from a catalogue: %v", err)
+		}
+	}
+	// What is sold straight out of the ledger Redis can't lose.
+	done, err := i.PreloadFromLedger(ctx, false)
+	if !errors.Is(err, stock.ErrSaleLost) || !slices.Equal(done.Loaded, []string{"sql"}) {
+		t.Errorf("from the ledger: %+v, %v", done, err)
+	}
+	if _, err := i.counter.Snapshot(ctx, "lost"); !errors.Is(err, stock.ErrSaleNotFound) {
+		t.Errorf("loaded all the same: %v", err)
+	}
+	done, err = i.Preload(ctx, sales, true)
+	if err != nil || !slices.Equal(done.Loaded, []string{"lost"}) || !slices.Equal(done.There, []string{"sql"}) {
+		t.Errorf("again: %+v, %v", done, err)
+	}
+	if a, err := i.Audit(ctx, "lost", audit.Options{}); err != nil || !a.Settled || !a.RedisLost || a.Exact() {
+		t.Errorf("its audit: %+v, %v", a, err)
 	}
 }
 
@@ -130,7 +177,7 @@ func TestPreloadFromLedgerNamesWhatIsNotOffered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	done, err := i.PreloadFromLedger(ctx)
+	done, err := i.PreloadFromLedger(ctx, false)
 	if !errors.Is(err, ErrNotOffered) || !slices.Equal(done.Loaded, []string{"good"}) {
 		t.Errorf("%+v, %v", done, err)
 	}
@@ -153,7 +200,7 @@ func TestPreloadFromLedgerTakesEveryPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if done, err := i.PreloadFromLedger(ctx); err != nil || !slices.Equal(done.Loaded, want) {
+	if done, err := i.PreloadFromLedger(ctx, false); err != nil || !slices.Equal(done.Loaded, want) {
 		t.Errorf("%d loaded, %v", len(done.Loaded), err)
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"flashsale/internal/kafkastock"
 	"flashsale/internal/sqlstock"
@@ -19,6 +22,33 @@ const startupTimeout = 3 * time.Second
 type dependency struct {
 	name  string
 	check func(context.Context) error
+}
+
+// lockServers are those that hold nothing but locks, each by the setting that
+// names it. That something listens there is all that is asked.
+func lockServers(cfg Config) (found []dependency) {
+	for _, s := range []struct {
+		setting string
+		addrs   []string
+	}{
+		{"FLASHSALE_REDLOCK_ADDRS", cfg.RedlockAddrs},
+		{"FLASHSALE_ETCD_ENDPOINTS", cfg.EtcdEndpoints},
+		{"FLASHSALE_ZOOKEEPER_ADDRS", cfg.ZooKeeperAddrs},
+	} {
+		for _, addr := range s.addrs {
+			if at, err := redis.ParseURL(addr); err == nil { // a node of Redlock; it may hold a password, which must not be logged
+				addr = at.Addr
+			}
+			found = append(found, dependency{s.setting + "=" + addr, func(ctx context.Context) error {
+				conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+				if err != nil {
+					return err
+				}
+				return conn.Close()
+			}})
+		}
+	}
+	return found
 }
 
 // look asks every dependency at once. One that is away is logged and waited for

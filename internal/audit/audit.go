@@ -124,6 +124,9 @@ func (a *Auditor) sums(ctx context.Context, saleID string, between func() error)
 	}
 	snapshot, err := a.counter.Snapshot(ctx, saleID)
 	switch {
+	case errors.Is(err, stock.ErrSaleNotFound) && totals.Preloads > 0:
+		return stock.Audit{}, fmt.Errorf("audit: %w: sale %s was loaded, and Redis has lost it: there is nothing to compare the ledger with (it has %d units of it)",
+			stock.ErrUnavailable, saleID, totals.Persisted+totals.Rejected+totals.Cancelled)
 	case errors.Is(err, stock.ErrSaleNotFound) && inLedger:
 		return stock.Audit{}, fmt.Errorf("audit: %w: sale %s is in the ledger, but not in the counter", stock.ErrUnavailable, saleID)
 	case err != nil:

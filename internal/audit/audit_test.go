@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,12 @@ const saleID = "sale-1"
 
 // ledger is one in memory.
 type ledger struct {
-	unknown bool
-	rows    []stock.Purchase
-	totals  int    // calls
-	err     error  // of every call
-	before  func() // called before each read
+	unknown  bool
+	rows     []stock.Purchase
+	preloads int64
+	totals   int    // calls
+	err      error  // of every call
+	before   func() // called before each read
 }
 
 func (l *ledger) read() error {
@@ -40,6 +42,7 @@ func (l *ledger) Totals(context.Context, string) (t stock.LedgerTotals, err erro
 	if l.unknown {
 		return t, stock.ErrSaleNotFound
 	}
+	t.Preloads = l.preloads
 	for _, p := range l.rows {
 		t.Rows++
 		switch p.Status {
@@ -263,6 +266,18 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%v would be answered as not found", err)
 			}
 		})
+	}
+}
+
+func TestSaysThatRedisHasLostTheSale(t *testing.T) {
+	empty, l := &stocktest.Memory{}, &ledger{preloads: 1, rows: []stock.Purchase{{Quantity: 3, Status: stock.StatusPersisted}}}
+	_, err := audit.New(empty, empty, l).Audit(t.Context(), saleID, audit.Options{})
+	if !errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), "Redis has lost it") || !strings.Contains(err.Error(), "3 units") {
+		t.Errorf("never loaded again: %v", err)
+	}
+	m, l := counter(t), &ledger{preloads: 2}
+	if got := run(t, m, l, audit.Options{Deep: true}); !got.Settled || !got.RedisLost || got.Exact() {
+		t.Errorf("loaded again: %+v", got)
 	}
 }
 

@@ -86,14 +86,10 @@ func checkSale(in input, p *problems) {
 
 // createSale writes to the ledger first: a sale that sells but isn't recorded
 // would have all its purchases buried. The same request again completes a
-// creation that ended in between, but not a sale that has sold since, and that
-// the counter has lost.
+// creation that ended in between; the counter refuses a sale that it has lost.
 func (a *api) createSale(c *gin.Context, in input) error {
 	ctx, sale := c.Request.Context(), saleFrom(in.body)
 	if err := a.Ledger.InsertSale(ctx, sale); err != nil {
-		return err
-	}
-	if err := a.unsold(ctx, sale.ID); err != nil {
 		return err
 	}
 	if err := a.Counter.Preload(ctx, sale); err != nil {
@@ -101,22 +97,6 @@ func (a *api) createSale(c *gin.Context, in input) error {
 	}
 	c.Header("Location", "/v1/sales/"+sale.ID)
 	return a.replySale(c, http.StatusCreated, sale.ID)
-}
-
-// unsold is an error for a sale that the counter hasn't got although it has sold.
-func (a *api) unsold(ctx context.Context, saleID string) error {
-	if _, err := a.Counter.Snapshot(ctx, saleID); !errors.Is(err, stock.ErrSaleNotFound) {
-		return err
-	}
-	record, err := a.Ledger.Sale(ctx, saleID)
-	if err != nil {
-		return err
-	}
-	totals, err := a.Ledger.Totals(ctx, saleID)
-	if err != nil {
-		return err
-	}
-	return record.Unsold(totals)
 }
 
 func (a *api) getSale(c *gin.Context, in input) error {

@@ -148,6 +148,8 @@ func (l ledger) CloseSale(_ context.Context, id string, at time.Time) error {
 	return l.ledgerErr
 }
 
+func (l ledger) NotePreload(context.Context, string, bool) error { return errors.ErrUnsupported }
+
 func (l ledger) Purchase(_ context.Context, id string) (stock.Purchase, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ func Losing(c stock.Counter, lose func() bool) stock.Counter {
 }
 
 // Models are the rows whose columns the schema must have.
-var Models = []any{&saleRow{}, &purchaseRow{}, &answerRow{}, &fenceRow{}}
+var Models = []any{&saleRow{}, &purchaseRow{}, &answerRow{}, &fenceRow{}, &preloadRow{}}
 
 // Columns describes a table's columns as "null=bool key=bool" each.
 func Columns(t testing.TB, db *DB, table string) map[string]string {

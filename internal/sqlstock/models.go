@@ -63,6 +63,15 @@ func storedTerms(s stock.Sale) stock.Sale {
 	return s
 }
 
+// preloadRow counts how often a sale was put into the counter; a sale that
+// wasn't has none.
+type preloadRow struct {
+	SaleID string `gorm:"primaryKey"`
+	Times  int64
+}
+
+func (preloadRow) TableName() string { return "preloads" }
+
 // purchaseRow is a row of purchases. Live is 1 for a purchase that stands and
 // NULL for any other, so that the unique key (sale_id, user_id, live) allows a
 // user one of the former and any number of the latter.

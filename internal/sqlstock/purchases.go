@@ -83,8 +83,18 @@ func (db *DB) Totals(ctx context.Context, saleID string) (stock.LedgerTotals, er
 	err := db.do(ctx, "totals of "+saleID, func(g *gorm.DB) error {
 		err := g.Model(&purchaseRow{}).Select("status, SUM(quantity) AS units, COUNT(*) AS count").
 			Where("sale_id = ?", saleID).Group("status").Find(&sums).Error
-		if err != nil || len(sums) > 0 {
+		if err != nil {
 			return err
+		}
+		var preloads []preloadRow
+		if err := g.Where("sale_id = ?", saleID).Limit(1).Find(&preloads).Error; err != nil {
+			return err
+		}
+		if len(preloads) > 0 {
+			totals.Preloads = preloads[0].Times
+		}
+		if len(sums) > 0 {
+			return nil
 		}
 		_, err = saleByID(g, saleID)
 		return err

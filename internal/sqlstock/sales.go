@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"flashsale/internal/stock"
 	"flashsale/migrations"
@@ -79,6 +80,19 @@ func (db *DB) CloseSale(ctx context.Context, saleID string, at time.Time) error 
 	})
 }
 
+// NotePreload implements stock.Ledger. Who repeats it after a lost answer may
+// count a preload again that was one: more than one is all that matters.
+func (db *DB) NotePreload(ctx context.Context, saleID string, again bool) error {
+	return db.do(ctx, "note the preload of "+saleID, func(g *gorm.DB) error {
+		row := preloadRow{SaleID: saleID, Times: 1}
+		if !again {
+			return g.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+		}
+		row.Times = 2 // it was there before, whether or not that was noted
+		return g.Clauses(clause.OnConflict{DoUpdates: clause.Assignments(map[string]any{"times": gorm.Expr("preloads.times + 1")})}).Create(&row).Error
+	})
+}
+
 // deleteChunk bounds the rows of one transaction on MySQL.
 const deleteChunk = 10_000
 
@@ -110,8 +124,10 @@ func (db *DB) deleteSale(ctx context.Context, saleID string) error {
 		if err := tx.Where("id = ?", saleID).Delete(&saleRow{}).Error; err != nil {
 			return err
 		}
-		if err := tx.Where("sale_id = ?", saleID).Delete(&fenceRow{}).Error; err != nil {
-			return err
+		for _, row := range []any{&fenceRow{}, &preloadRow{}} {
+			if err := tx.Where("sale_id = ?", saleID).Delete(row).Error; err != nil {
+				return err
+			}
 		}
 		// A purchase's ID begins with its sale's and a dot.
 		if err := tx.Where("purchase_id > ? AND purchase_id < ?", saleID+".", saleID+string('.'+1)).Delete(&answerRow{}).Error; err != nil {

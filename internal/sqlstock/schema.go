@@ -92,6 +92,7 @@ func (db *DB) checkColumns(ctx context.Context) error {
 		g.Where("1 = 0").Find(&[]purchaseRow{}).Error,
 		g.Where("1 = 0").Find(&[]answerRow{}).Error,
 		g.Where("1 = 0").Find(&[]fenceRow{}).Error,
+		g.Where("1 = 0").Find(&[]preloadRow{}).Error,
 		g.Exec("SELECT name, fence FROM flashsale_locks WHERE 1 = 0").Error,
 	} {
 		if err != nil {

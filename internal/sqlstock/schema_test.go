@@ -46,7 +46,7 @@ func TestMigrationsGoUpAndDown(t *testing.T) {
 				}
 				version(v)
 			}
-			for _, table := range []string{"sales", "purchases", "answers", "fences", "flashsale_locks"} {
+			for _, table := range []string{"sales", "purchases", "answers", "fences", "flashsale_locks", "preloads"} {
 				if _, err := raw.ExecContext(t.Context(), "SELECT 1 FROM "+table); err == nil {
 					t.Errorf("table %s is still there", table)
 				}

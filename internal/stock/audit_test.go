@@ -3,6 +3,7 @@ package stock
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -46,6 +47,20 @@ func TestNewAudit(t *testing.T) {
 				t.Errorf("Exact = %v", got.Exact())
 			}
 		})
+	}
+}
+
+// A sale that was loaded again adds up like any other, but what it sold before
+// Redis was lost isn't in the sums.
+func TestAuditOfALostSaleIsNeverExact(t *testing.T) {
+	for preloads, lost := range []bool{false, false, true, true} {
+		audit := NewAudit(Snapshot{Sale: Sale{Stock: 10}, Remaining: 8, Accepted: 2}, LedgerTotals{Persisted: 2, Preloads: int64(preloads)})
+		if audit.RedisLost != lost || audit.Exact() == lost || !audit.Settled {
+			t.Errorf("loaded %d times: %+v, exact %v", preloads, audit, audit.Exact())
+		}
+		if text, err := json.Marshal(audit); err != nil || strings.Contains(string(text), `"redis_lost":true`) != lost {
+			t.Errorf("loaded %d times: %s, %v", preloads, text, err)
+		}
 	}
 }
 

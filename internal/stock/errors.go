@@ -30,7 +30,12 @@ var (
 	// ErrSaleBegun is a sale that has sold units and that the counter has lost.
 	// Putting its whole stock there again would sell them twice.
 	ErrSaleBegun = errors.New("stock: the sale has sold units and is missing in Redis; loading its whole stock would sell them twice" +
-		" (only sales that have not sold can be loaded; rebuilding a begun sale isn't offered yet)")
+		" (its purchases in SQL stand; the units that are left can be sold in a sale of another ID)")
+
+	// ErrSaleLost is a sale that the counter had, and has lost, and of which the
+	// ledger has no purchase, or not yet.
+	ErrSaleLost = errors.New("stock: the sale was loaded before and is missing in Redis; what it sold may not have reached SQL, and loading its whole stock would sell it twice" +
+		" (if it has sold nothing, `flashsale preload --again` loads it; else the units that are left can be sold in a sale of another ID)")
 )
 
 // AlreadyBoughtError is ErrAlreadyBought with the purchase that stands.

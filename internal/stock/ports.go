@@ -118,6 +118,11 @@ type Ledger interface {
 
 	CloseSale(ctx context.Context, saleID string, at time.Time) error
 
+	// NotePreload records that a sale's stock was put into the counter; repeating
+	// it changes nothing. With again it is put there once more, since the counter
+	// has lost it, and LedgerTotals.Preloads is above 1 from then on.
+	NotePreload(ctx context.Context, saleID string, again bool) error
+
 	// Settle applies events in order in one transaction: all or, on an error,
 	// nothing. Verdicts are in the events' order. Settling an event again
 	// repeats its verdict as far as it matters: VerdictKnown.
@@ -139,19 +144,24 @@ type SaleRecord struct {
 	ClosedAt  time.Time // zero: not closed by hand
 }
 
-// Unsold is ErrSaleBegun if the ledger shows that a sale has sold: whoever finds it
-// missing in the counter must not put its whole stock there. The ledger follows
-// the counter, so units that were sold in the last moments before the counter was
-// lost may not show yet.
-func (r SaleRecord) Unsold(totals LedgerTotals) error {
-	if totals.Rows > 0 || r.Remaining != r.Stock {
+// Loadable says whether the whole stock may be put into a counter that hasn't got
+// the sale: ErrSaleBegun if the ledger shows that it has sold, ErrSaleLost if the
+// counter had it before. The ledger follows the counter: what was sold in the last
+// moments before the counter was lost may never reach it, so that a sale without a
+// row may have sold all the same. Only a person can know, and say so with again.
+func (r SaleRecord) Loadable(totals LedgerTotals, again bool) error {
+	switch {
+	case totals.Rows > 0 || r.Remaining != r.Stock:
 		return fmt.Errorf("%s: %w", r.ID, ErrSaleBegun)
+	case totals.Preloads > 0 && !again:
+		return fmt.Errorf("%s: %w", r.ID, ErrSaleLost)
 	}
 	return nil
 }
 
 // LedgerTotals sums a sale's ledger rows, in units.
 type LedgerTotals struct {
+	Preloads  int64 // how often its stock was put into the counter: above 1 the counter has lost it
 	Persisted int64 // persisted and paid
 	Rejected  int64
 	Cancelled int64

@@ -25,6 +25,7 @@ func LedgerSuite(t *testing.T, open func(t *testing.T) stock.Ledger) {
 		{"a sale with other terms is refused", ledgerOtherTerms},
 		{"sales are listed in pages", ledgerSalesPaged},
 		{"closing keeps the first time", ledgerClose},
+		{"preloads are noted", ledgerPreloads},
 		{"what is not there is not found", ledgerNotFound},
 		{"a purchase comes back as it was settled", ledgerPurchaseRoundTrip},
 		{"bob and Bob are two buyers", ledgerCase},
@@ -196,6 +197,25 @@ func ledgerClose(t *testing.T, l stock.Ledger) {
 	}
 	// Units that were sold before are the buyers', whenever they arrive.
 	ledgerSettle(t, l, []stock.Event{ledgerEvent("s", 1, "ann", 1)}, stock.VerdictPersisted)
+}
+
+func ledgerPreloads(t *testing.T, l stock.Ledger) {
+	ledgerInsert(t, l, ledgerSale("s", 5), ledgerSale("other", 1))
+	note := func(saleID string, again bool, want int64) {
+		t.Helper()
+		if err := l.NotePreload(t.Context(), saleID, again); err != nil {
+			t.Fatal(err)
+		}
+		ledgerTotals(t, l, saleID, stock.LedgerTotals{Preloads: want}, map[string]int64{"s": 5, "other": 1}[saleID])
+	}
+	ledgerTotals(t, l, "s", stock.LedgerTotals{}, 5)
+	note("s", false, 1)
+	note("s", false, 1)
+	note("other", true, 2) // it was there, though nobody noted that
+	note("s", true, 2)
+	note("s", false, 2)
+	ledgerSettle(t, l, []stock.Event{ledgerEvent("s", 1, "ann", 2)}, stock.VerdictPersisted)
+	ledgerTotals(t, l, "s", stock.LedgerTotals{Preloads: 2, Persisted: 2, Rows: 1}, 3)
 }
 
 func ledgerNotFound(t *testing.T, l stock.Ledger) {
