@@ -26,12 +26,25 @@ func Do(ctx context.Context, locker Locker, key string, fn func(ctx context.Cont
 	if err != nil {
 		return err
 	}
+	return under(ctx, lease, fn)
+}
+
+// DoThen is Do by AcquireThen.
+func DoThen(ctx context.Context, locker Locker, key string, first Step, fn func(ctx context.Context, lease Lease) error) error {
+	lease, err := AcquireThen(ctx, locker, key, first)
+	if err != nil {
+		return err
+	}
+	return under(ctx, lease, fn)
+}
+
+func under(ctx context.Context, lease Lease, fn func(ctx context.Context, lease Lease) error) error {
 	defer release(ctx, lease)
 
 	ctx, stop := withLoss(ctx, lease)
 	defer stop()
 
-	err = fn(ctx, lease)
+	err := fn(ctx, lease)
 	if errors.Is(err, context.Canceled) && context.Cause(ctx) == ErrLost && !errors.Is(err, ErrLost) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}

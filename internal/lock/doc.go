@@ -98,7 +98,8 @@
 // A release without anybody to wake (setnx, function) is one plain command where
 // the server has DELEX or DELIFEQ. With redislock.Options.Replicas each grant
 // takes one round trip more. A holder whose last write goes to the same Redis
-// spares one with watchdog: see ReleaseAfter.
+// spares one with watchdog, and one whose first read does another: see
+// ReleaseAfter and AcquireThen.
 //
 // The broken ones are here to be watched failing, and for nothing else: their
 // faults are what most home-made locks have.

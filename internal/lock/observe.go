@@ -65,8 +65,17 @@ type observed struct {
 }
 
 func (o *observed) Acquire(ctx context.Context, key string) (Lease, error) {
+	return o.observe(key, func() (Lease, error) { return o.locker.Acquire(ctx, key) })
+}
+
+// AcquireThen reaches the Locker that is observed; see [AcquireThen].
+func (o *observed) AcquireThen(ctx context.Context, key string, first Step) (Lease, error) {
+	return o.observe(key, func() (Lease, error) { return AcquireThen(ctx, o.locker, key, first) })
+}
+
+func (o *observed) observe(key string, acquire func() (Lease, error)) (Lease, error) {
 	start := time.Now()
-	lease, err := o.locker.Acquire(ctx, key)
+	lease, err := acquire()
 	granted := time.Now()
 	if o.observer.Acquired != nil {
 		o.observer.Acquired(key, granted.Sub(start), OutcomeOf(err), err)
@@ -89,6 +98,9 @@ func (l *observedLease) Release(ctx context.Context) error {
 	l.once.Do(func() { l.report(err) })
 	return err
 }
+
+// First reaches the lease that is observed; see [First].
+func (l *observedLease) First() (any, bool) { return First(l.Lease) }
 
 // ReleaseAfter reaches the lease that is observed; see [ReleaseAfter].
 func (l *observedLease) ReleaseAfter(ctx context.Context, last Step) (any, error) {

@@ -14,6 +14,31 @@ type Step struct {
 	Args   []any
 }
 
+// AcquireThen is locker.Acquire with the holder's first step in the exchange that
+// grants the lock, where locker can do that: the step comes after the grant, and
+// only if there is one, with the fence of the grant before its Args. Whether it has
+// run is First's to say of the lease; if not, it is left to the caller.
+//
+// Whoever passes the lock on may run it, in this process or another. It may run
+// again when no answer came, under the same fence.
+func AcquireThen(ctx context.Context, locker Locker, key string, first Step) (Lease, error) {
+	if l, ok := locker.(interface {
+		AcquireThen(context.Context, string, Step) (Lease, error)
+	}); ok {
+		return l.AcquireThen(ctx, key, first)
+	}
+	return locker.Acquire(ctx, key)
+}
+
+// First is what the first step answered that came with this lease, and whether it
+// has run; see AcquireThen. A step that failed has not.
+func First(lease Lease) (answer any, ran bool) {
+	if l, ok := lease.(interface{ First() (any, bool) }); ok {
+		return l.First()
+	}
+	return nil, false
+}
+
 // ReleaseAfter runs a holder's last step and gives the lock back after it, in one
 // exchange with the store in place of two: the step comes first, and the release
 // whatever becomes of the step. The step is run without a look at the lock, as any

@@ -67,6 +67,20 @@ func (s *Store) call(ctx context.Context, unclear error, script *script, keys []
 // caller is call, or what takes its place.
 type caller func(ctx context.Context, unclear error, script *script, keys []string, args ...any) ([]any, error)
 
+// firstOf is a call whose answer came with the lease, if it did.
+func (s *Store) firstOf(lease lock.Lease) caller {
+	return func(ctx context.Context, unclear error, script *script, keys []string, args ...any) ([]any, error) {
+		if answer, ran := lock.First(lease); ran {
+			reply, ok := answer.([]any)
+			if !ok || len(reply) == 0 {
+				return nil, unexpected(answer)
+			}
+			return reply, nil
+		}
+		return s.call(ctx, unclear, script, keys, args...)
+	}
+}
+
 // lastOf is a call that ends the lease as well, if it can.
 func (s *Store) lastOf(lease lock.Lease) caller {
 	return func(ctx context.Context, unclear error, script *script, keys []string, args ...any) ([]any, error) {

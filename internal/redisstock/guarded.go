@@ -20,19 +20,33 @@ type guardedCounter struct{ *Store }
 // Guarded is the counter that needs a lock around it.
 func (s *Store) Guarded() stock.Counter { return guardedCounter{s} }
 
-var _ stock.Leaving = guardedCounter{}
+var _ stock.Fusing = guardedCounter{}
 
 // Deduct reads what the batch depends on, decides, and writes the result.
 func (g guardedCounter) Deduct(ctx context.Context, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
-	return g.deduct(ctx, fence, batch, g.call)
+	return g.deduct(ctx, fence, batch, g.call, g.call)
 }
 
-// DeductAndLeave is Deduct whose write is the lease's last step.
+// First is the read of a batch, which is told the fence when it runs.
+func (g guardedCounter) First(batch []stock.Deduction) (lock.Step, error) {
+	saleID, err := saleOf(batch)
+	if err != nil {
+		return lock.Step{}, err
+	}
+	return lock.Step{On: g.client, Script: guardedReadScript.text, Keys: g.readKeys(saleID), Args: readArgs(batch)}, nil
+}
+
+// DeductAndLeave is Deduct whose read may have been the lease's first step, and
+// whose write is its last.
 func (g guardedCounter) DeductAndLeave(ctx context.Context, lease lock.Lease, fence uint64, batch []stock.Deduction) ([]stock.Result, error) {
-	return g.deduct(ctx, fence, batch, g.lastOf(lease))
+	read := g.call
+	if fence != 0 && fence == lease.Fence() { // what it was read by
+		read = g.firstOf(lease)
+	}
+	return g.deduct(ctx, fence, batch, read, g.lastOf(lease))
 }
 
-func (g guardedCounter) deduct(ctx context.Context, fence uint64, batch []stock.Deduction, write caller) ([]stock.Result, error) {
+func (g guardedCounter) deduct(ctx context.Context, fence uint64, batch []stock.Deduction, read, write caller) ([]stock.Result, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -40,7 +54,7 @@ func (g guardedCounter) deduct(ctx context.Context, fence uint64, batch []stock.
 	if err != nil {
 		return nil, err
 	}
-	standing, err := g.read(ctx, saleID, fence, batch)
+	standing, err := g.read(ctx, read, saleID, fence, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +65,19 @@ func (g guardedCounter) deduct(ctx context.Context, fence uint64, batch []stock.
 	return results, nil
 }
 
-func (g guardedCounter) read(ctx context.Context, saleID string, fence uint64, batch []stock.Deduction) (stock.Standing, error) {
-	args := []any{fence}
+func (g guardedCounter) readKeys(saleID string) []string { return g.deductKeys(saleID)[:3] }
+
+// readArgs is what the read is told after the fence.
+func readArgs(batch []stock.Deduction) []any {
+	args := make([]any, 0, 2*len(batch))
 	for _, d := range batch {
 		args = append(args, d.PurchaseID, d.UserID)
 	}
-	keys := g.deductKeys(saleID)[:3]
-	reply, err := g.call(ctx, stock.ErrUnavailable, guardedReadScript, keys, args...)
+	return args
+}
+
+func (g guardedCounter) read(ctx context.Context, call caller, saleID string, fence uint64, batch []stock.Deduction) (stock.Standing, error) {
+	reply, err := call(ctx, stock.ErrUnavailable, guardedReadScript, g.readKeys(saleID), append([]any{fence}, readArgs(batch)...)...)
 	if err != nil {
 		return stock.Standing{}, err
 	}

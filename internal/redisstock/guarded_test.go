@@ -61,7 +61,7 @@ func TestAnOutlivedHolderIsRefused(t *testing.T) {
 		left int64
 	}{
 		{"after the next one's read", func(t *testing.T, f fixture, sale stock.Sale) {
-			if _, err := (guardedCounter{f.Store}).read(t.Context(), sale.ID, 8, []stock.Deduction{deductionOf(sale, "new", 3)}); err != nil {
+			if _, err := (guardedCounter{f.Store}).read(t.Context(), f.call, sale.ID, 8, []stock.Deduction{deductionOf(sale, "new", 3)}); err != nil {
 				t.Error(err)
 			}
 		}, 10},

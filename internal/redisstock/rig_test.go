@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"io"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,7 +101,8 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// scriptOf is the script that cmd runs, nil if it runs none.
+// scriptOf is the script that cmd runs, nil if it runs none. The guarded read may
+// come with a lock.
 func scriptOf(cmd redis.Cmder) *script {
 	var hash string
 	switch cmd.Name() {
@@ -109,6 +111,8 @@ func scriptOf(cmd redis.Cmder) *script {
 	case "eval":
 		sum := sha1.Sum([]byte(cmd.Args()[1].(string)))
 		hash = hex.EncodeToString(sum[:])
+	default:
+		return nil
 	}
 	for _, script := range []*script{
 		preloadScript, snapshotScript, closeScript, guardedReadScript, guardedWriteScript, atomicScript, stripedReadScript, stripedWriteScript,
@@ -117,7 +121,37 @@ func scriptOf(cmd redis.Cmder) *script {
 			return script
 		}
 	}
+	if reads, writes := parts(scriptKeys(cmd)); reads && !writes {
+		return guardedReadScript
+	}
 	return nil
+}
+
+// scriptKeys are the keys of the script that cmd runs.
+func scriptKeys(cmd redis.Cmder) []string {
+	var keys []string
+	for _, key := range cmd.Args()[3 : 3+cmd.Args()[2].(int)] {
+		keys = append(keys, key.(string))
+	}
+	return keys
+}
+
+// parts says of a script on a lock, by its keys, whether the lock's next holder
+// reads in it, and whether the last one writes.
+func parts(keys []string) (reads, writes bool) {
+	var locks, sales, outboxes int
+	for _, key := range keys {
+		switch _, name, _ := strings.Cut(key, "}:"); {
+		case strings.HasPrefix(name, "lock:"):
+			locks++
+		case strings.HasPrefix(name, "sale:"):
+			sales++
+		case name == "outbox":
+			outboxes++
+		}
+	}
+	// Each has the three keys of the sale.
+	return locks > 0 && sales/3 > outboxes, locks > 0 && outboxes > 0
 }
 
 // striped is the third, under locks of this process.

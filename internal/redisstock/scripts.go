@@ -40,7 +40,7 @@ var (
 	stripedWriteScript = newScript(stateLua + stripedWriteLua)
 )
 
-// script knows its text, which a lease may need; see lastOf.
+// script knows its text, which a lease may need; see firstOf and lastOf.
 type script struct {
 	*redis.Script
 	text string

@@ -329,6 +329,7 @@ func (c *Combining) round(ctx context.Context, l *line, first *ticket, askedFor 
 	err := lock.Do(ctx, first.variant.Locker, first.sale.ID, func(ctx context.Context, lease lock.Lease) (err error) {
 		granted = d.now()
 		c.granted(l)
+		c.letJoin(l)
 		batch, err = c.collect(ctx, l, granted)
 		if err == nil {
 			batch = c.send(batch)

@@ -31,10 +31,15 @@ type Counter interface {
 	Deduct(ctx context.Context, fence uint64, batch []Deduction) ([]Result, error)
 }
 
-// Leaving is a Counter whose last write can go along with the release of the lock
-// around it.
-type Leaving interface {
+// Fusing is a Counter whose first read can go along with the grant of the lock
+// around it, and its last write with the release.
+type Fusing interface {
 	Counter
+
+	// First is the read of DeductAndLeave for this batch under a fence, as the
+	// first step of the holder; see lock.AcquireThen. Without it, or if it has
+	// not run, DeductAndLeave reads by itself.
+	First(batch []Deduction) (lock.Step, error)
 
 	// DeductAndLeave is Deduct under the fence given, which is the lease's or 0. If
 	// it writes, and the lease can do that, the write and the release are one

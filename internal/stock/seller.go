@@ -123,12 +123,27 @@ func (d *Direct) fulfil(ctx context.Context, o order) (Receipt, error) {
 	if o.variant.Locker == nil {
 		err = deduct(ctx, nil)
 	} else {
-		err = d.locked(ctx, o.variant.Locker, o.sale, &o.receipt, deduct)
+		err = d.locked(ctx, o.variant.Locker, o.first(), o.sale, &o.receipt, deduct)
 	}
 	if err != nil {
 		return o.receipt, err
 	}
 	return o.receipt.with(result), nil
+}
+
+// first is what the holder of the lock does first, if that can come with the
+// grant: the counter's read, which needs a fence to read by, and would be old after
+// any work. nil: nothing can.
+func (o *order) first() *lock.Step {
+	fusing, ok := o.variant.Counter.(Fusing)
+	if !ok || !o.sale.Fencing || o.sale.Work.Max > 0 {
+		return nil
+	}
+	step, err := fusing.First([]Deduction{o.deduction})
+	if err != nil { // Deduct will say so
+		return nil
+	}
+	return &step
 }
 
 // with is the receipt of an order that got this result.
@@ -139,9 +154,15 @@ func (r Receipt) with(result Result) Receipt {
 
 // locked runs deduct under the sale's lock and returns its error. It measures
 // from asking for the lock to having it, and from there to having released it.
-func (d *Direct) locked(ctx context.Context, locker lock.Locker, sale Sale, receipt *Receipt, deduct func(context.Context, lock.Lease) error) error {
+func (d *Direct) locked(ctx context.Context, locker lock.Locker, first *lock.Step, sale Sale, receipt *Receipt, deduct func(context.Context, lock.Lease) error) error {
 	asked, granted := d.now(), time.Time{}
-	err := lock.Do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
+	do := lock.Do
+	if first != nil {
+		do = func(ctx context.Context, locker lock.Locker, key string, fn func(context.Context, lock.Lease) error) error {
+			return lock.DoThen(ctx, locker, key, *first, fn)
+		}
+	}
+	err := do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
 		granted = d.now()
 		err := deduct(ctx, lease)
 		if errors.Is(err, ErrOutcomeUnknown) {
@@ -231,8 +252,8 @@ func deductOne(ctx context.Context, counter Counter, lease lock.Lease, fence uin
 // deductUnder is the last thing done under a lease, which it may end; nil: there
 // is none.
 func deductUnder(ctx context.Context, counter Counter, lease lock.Lease, fence uint64, batch []Deduction) ([]Result, error) {
-	if leaving, ok := counter.(Leaving); ok && lease != nil {
-		return leaving.DeductAndLeave(ctx, lease, fence, batch)
+	if fusing, ok := counter.(Fusing); ok && lease != nil {
+		return fusing.DeductAndLeave(ctx, lease, fence, batch)
 	}
 	return counter.Deduct(ctx, fence, batch)
 }

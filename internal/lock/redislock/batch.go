@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"flashsale/internal/lock"
 )
 
 const (
@@ -45,6 +47,8 @@ type call struct {
 	script *redis.Script
 	keys   []string
 	args   []any
+	first  *lock.Step // to be run if it grants a lock; nil: nothing
+	answer any        // that step's; nil: it has not run
 
 	state callState
 	turn  chan struct{} // is sent to when it isn't waiting any more: alone, or done

@@ -15,10 +15,11 @@ type claim struct {
 	*store
 	key, lockKey, fenceKey string
 	token                  string
-	unsure                 bool      // an attempt may have been granted unseen, or given a place
-	behind                 bool      // another process has just been given the lock: there is no use in asking before listening
-	list                   handsOver // nil: there is no list for those who listen
-	listed                 bool      // the token may be in it
+	unsure                 bool       // an attempt may have been granted unseen, or given a place
+	behind                 bool       // another process has just been given the lock: there is no use in asking before listening
+	list                   handsOver  // nil: there is no list for those who listen
+	listed                 bool       // the token may be in it
+	first                  *lock.Step // goes with the grant; nil: nothing
 }
 
 // grant is what a claim is after.
@@ -26,6 +27,7 @@ type grant struct {
 	granted bool
 	fence   uint64
 	until   time.Time // the lease can be relied on so long
+	first   any       // what the step answered that came with it; nil: it has not run
 }
 
 var errLate = errors.New("granted too late to be of use")
@@ -95,14 +97,17 @@ func (c *claim) win(ctx context.Context, deadline time.Time, listener *listener)
 func (c *claim) ask(ctx context.Context, listens bool) (won grant, held time.Duration, err error) {
 	sent := time.Now()
 	var reply answer
-	if listens && c.list != nil {
+	switch {
+	case c.list == nil:
+		reply, err = c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
+	case listens:
 		c.listed = true
 		reply, err = c.list.enlist(ctx, c.lockKey, c.fenceKey, c.token)
-	} else {
-		reply, err = c.acquire(ctx, c.lockKey, c.fenceKey, c.token)
+	default:
+		reply, err = c.list.acquire(ctx, c.lockKey, c.fenceKey, c.token)
 	}
 	c.unsure = c.unsure || reply.granted || reply.placed || err != nil && mayHaveRun(err)
-	won = grant{granted: reply.granted, fence: reply.fence, until: sent.Add(c.validity())}
+	won = grant{granted: reply.granted, fence: reply.fence, until: sent.Add(c.validity()), first: reply.first}
 	if reply.granted && !time.Now().Before(won.until) {
 		return grant{}, 0, errLate
 	}

@@ -31,7 +31,8 @@ var roles = map[*redis.Script]*redis.Script{
 	handOverScript: acquireScript, // for who comes next
 
 	lastAndRelease: lastAndRelease, lastAndHandOver: lastAndRelease,
-	enlistScript: acquireScript,
+	acquireAndFirst: acquireAndFirst,
+	enlistScript:    acquireScript,
 }
 
 // role is what a command does; nil: nothing that a test picks.

@@ -36,6 +36,8 @@ func lineKey(lockKey string) string { return lockKey + ":line" }
 
 // handsOver is a protocol that can do that.
 type handsOver interface {
+	protocol
+
 	// handOver ends the lease of token, and gives the lock to next. If listeners
 	// isn't negative, the first in the list has it instead, or, if none is there
 	// and more than so many hear of it, the lock is free.
@@ -47,6 +49,9 @@ type handsOver interface {
 
 	// delist takes a token out of the list.
 	delist(ctx context.Context, lockKey, token string) error
+
+	// granting is the same with a step to be run with every grant.
+	granting(first *lock.Step) handsOver
 }
 
 // handOver is what became of a lock that next hasn't got.
@@ -93,6 +98,9 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 	if l.row.isOver() {
 		row, listeners = newRow(), l.watchdog.listener.own(l.lockKey)
 	}
+	if next.first != nil {
+		protocol = protocol.granting(next.first)
+	}
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ReleaseTimeout)
 	defer cancel()
 	sent := time.Now()
@@ -102,7 +110,7 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 		l.turn.Leave()
 		return true, l.endUnsure(ctx, mayHaveRun(err))
 	case answer.granted:
-		l.turn.HandOver(handed{grant: grant{granted: true, fence: answer.fence, until: sent.Add(l.validity())}, row: row})
+		l.turn.HandOver(handed{grant: grant{granted: true, fence: answer.fence, until: sent.Add(l.validity()), first: answer.first}, row: row})
 		runtime.Gosched() // the next one goes first: others wait for it, nobody for this one
 		return true, nil
 	case not != 0:

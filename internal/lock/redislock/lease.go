@@ -13,11 +13,12 @@ type lease struct {
 	*claim
 	*lock.Term
 	fence uint64
+	first any // see lock.First; nil: it has not run
 }
 
 // newLease starts the clock. onLoss may be nil.
 func newLease(c *claim, won grant, onLoss func()) *lease {
-	return &lease{claim: c, Term: lock.NewTerm(won.until, onLoss), fence: won.fence}
+	return &lease{claim: c, Term: lock.NewTerm(won.until, onLoss), fence: won.fence, first: won.first}
 }
 
 func (l *lease) Key() string   { return l.key }

@@ -42,6 +42,7 @@ type answer struct {
 	granted bool
 	fence   uint64        // of the grant; 0 when the variant has none
 	held    time.Duration // when not granted: how long the present lease lasts; negative: no end
+	first   any           // when granted: what the step answered that came with it; nil: it has not run
 	placed  bool          // when not granted: something is kept for this token until it is removed
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"flashsale/internal/lock"
 )
 
 // The scripts. Run sends a script's digest and, when the server doesn't know
@@ -38,24 +40,39 @@ type tokens struct {
 	batcher *batcher // nil: every script goes alone
 	ttl     time.Duration
 	deletes *compareDelete
-	last    *last // goes with the script that ends the lease; nil: nothing
+	last    *last      // goes with the script that ends the lease; nil: nothing
+	first   *lock.Step // goes with the script that grants one; nil: nothing
 }
 
 var _ protocol = tokens{}
 
 func (t tokens) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
-	return parseAnswer(t.run(ctx, &call{
+	return t.ask(ctx, &call{
 		script: acquireScript,
 		keys:   []string{lockKey, fenceKey},
 		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds()},
-	}).Result())
+	})
+}
+
+// granting is the protocol with a first step for whom it grants the lock.
+func (t tokens) granting(first *lock.Step) handsOver {
+	t.first = first
+	return t
+}
+
+// ask runs a script that may grant the lock.
+func (t tokens) ask(ctx context.Context, c *call) (answer, error) {
+	c.first = t.first
+	reply, err := parseAnswer(t.run(ctx, c).Result())
+	reply.first = c.answer
+	return reply, err
 }
 
 // run runs a script, with others if it may.
 func (t tokens) run(ctx context.Context, c *call) *redis.Cmd {
 	switch {
-	case t.last != nil:
-		return t.last.run(ctx, t.client, c)
+	case t.last != nil, c.first != nil:
+		return c.runWith(ctx, t.client, t.last)
 	case t.batcher == nil:
 		return c.script.Run(ctx, t.client, c.keys, c.args...)
 	}
@@ -93,18 +110,22 @@ func (t tokens) remove(ctx context.Context, lockKey, token, channel string) (boo
 }
 
 func (t tokens) handOver(ctx context.Context, lockKey, fenceKey, token, next string, listeners int) (answer, handOver, error) {
-	reply, err := parseAnswer(t.run(ctx, &call{
+	reply, err := t.ask(ctx, &call{
 		script: handOverScript,
 		keys:   []string{lockKey, fenceKey, lineKey(lockKey)},
 		args: []any{token, next, t.ttl.Milliseconds(), fenceTTL.Milliseconds(),
 			listeners, min(keptFor, t.ttl).Milliseconds()},
-	}).Result())
+	})
 	return reply, handOver(reply.held / time.Millisecond), err
 }
 
 func (t tokens) enlist(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
-	reply, err := parseAnswer(enlistScript.Run(ctx, t.client, []string{lockKey, fenceKey, lineKey(lockKey)},
-		token, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), listTTL.Milliseconds()).Result())
+	t.batcher = nil // nobody else's may go with it
+	reply, err := t.ask(ctx, &call{
+		script: enlistScript,
+		keys:   []string{lockKey, fenceKey, lineKey(lockKey)},
+		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), listTTL.Milliseconds()},
+	})
 	reply.placed = err == nil && !reply.granted
 	return reply, err
 }

@@ -43,9 +43,24 @@ var _ lock.Locker = (*Watchdog)(nil)
 // Acquire waits for its turn in this process, then for the lock, unless the
 // holder before has handed it over.
 func (w *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	return w.acquire(ctx, key, nil)
+}
+
+// AcquireThen is Acquire with a first step in the exchange that grants the lock;
+// see [lock.AcquireThen].
+func (w *Watchdog) AcquireThen(ctx context.Context, key string, first lock.Step) (lock.Lease, error) {
+	if first.On != w.client {
+		return w.acquire(ctx, key, nil)
+	}
+	return w.acquire(ctx, key, &first)
+}
+
+func (w *Watchdog) acquire(ctx context.Context, key string, first *lock.Step) (lock.Lease, error) {
 	deadline := time.Now().Add(w.Wait)
 	c := w.claim(key)
-	c.list, _ = w.protocol.(handsOver)
+	if list, able := w.protocol.(handsOver); able {
+		c.list, c.first = list.granting(first), first
+	}
 	turn, err := w.queue.EnterWith(ctx, key, w.Wait, c)
 	if err != nil {
 		return nil, c.giveUp(ctx, err)
@@ -64,6 +79,9 @@ type watchdogLease struct {
 	turn     *lock.Turn
 	row      row
 }
+
+// First is the answer of the step that came with the lock; see [lock.First].
+func (l *watchdogLease) First() (any, bool) { return l.first, l.first != nil }
 
 // Release stops the extending, as every watched lease does, and hands the lock
 // over or gives it back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,9 @@ const lastStep = `redis.call('RPUSH', KEYS[1], redis.call('GET', KEYS[2]) or 'no
 return {redis.call('LLEN', KEYS[1]), ARGV[1]}`
 
 var (
-	lastAndRelease  = fused(lastStep, releaseSource)
-	lastAndHandOver = fused(lastStep, handOverSource)
+	lastAndRelease  = fused(lastStep, releaseSource, "")
+	lastAndHandOver = fused(lastStep, handOverSource, "")
+	acquireAndFirst = fused("", acquireSource, firstStep)
 )
 
 const notes = "notes:{item}"
@@ -196,5 +198,146 @@ func TestTheLastScriptIsForgotten(t *testing.T) {
 	wantAnswer(t, answer, err, 1)
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// firstStep notes the fence that it was told, and answers with it.
+const firstStep = `redis.call('RPUSH', KEYS[1], ARGV[1])
+return {ARGV[1], ARGV[2]}`
+
+func firstOn(client *redis.Client) lock.Step {
+	return lock.Step{On: client, Script: firstStep, Keys: []string{notes}, Args: []any{"told"}}
+}
+
+// wantFirst checks that the step has run under this lease, and been told its fence.
+func wantFirst(t *testing.T, lease lock.Lease) {
+	t.Helper()
+	answer, ran := lock.First(lease)
+	want := []any{strconv.FormatUint(lease.Fence(), 10), "told"}
+	if list, _ := answer.([]any); !ran || !slices.Equal(list, want) {
+		t.Errorf("the first step answered %v (ran: %v), want %v", answer, ran, want)
+	}
+}
+
+func wantNoFirst(t *testing.T, lease lock.Lease, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, ran := lock.First(lease); ran {
+		t.Errorf("a first step answered %v, want none", answer)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The step comes with the grant, whoever makes it: Redis, the holder before in this
+// process, or the one in another.
+func TestTheFirstStepComesWithTheGrant(t *testing.T) {
+	const ( // who has the lock before
+		nobody = iota
+		thisProcess
+		another
+	)
+	for name, holder := range map[string]int{
+		"the lock is free":               nobody,
+		"handed over within the process": thisProcess,
+		"handed over to another process": another,
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := realRedis(t)
+			client := connect(t, addr)
+			mine := buildWatchdog(t, client, Options{Wait: time.Minute})
+			other := buildWatchdog(t, connect(t, addr), Options{Wait: time.Minute})
+			var before lock.Lease
+			switch holder {
+			case thisProcess:
+				before = acquire(t, mine)
+			case another:
+				before = acquire(t, other)
+			}
+			leases := make(chan lock.Lease, 1)
+			go func() {
+				lease, err := lock.AcquireThen(t.Context(), lock.Observe(mine, lock.Observer{}), "item", firstOn(client))
+				if err != nil {
+					t.Error(err)
+				}
+				leases <- lease
+			}()
+			if before != nil {
+				if holder == thisProcess {
+					awaitNext(t, before)
+				} else {
+					eventually(t, "it waits in the list", func() bool { return client.Exists(t.Context(), lineKey(lockKey)).Val() == 1 })
+				}
+				if n := client.Exists(t.Context(), notes).Val(); n != 0 {
+					t.Error("the step was run before the grant")
+				}
+				if err := before.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			lease := <-leases
+			if lease == nil {
+				t.Fatal("no lease")
+			}
+			wantFirst(t, lease)
+			if ran := client.LLen(t.Context(), notes).Val(); ran != 1 {
+				t.Errorf("the step ran %d times", ran)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// No answer to the grant: it is asked for again, and runs again under the same fence.
+func TestTheAnswerToTheGrantIsLost(t *testing.T) {
+	addr := realRedis(t)
+	client, _ := flake(t, addr, acquireAndFirst, func(_ context.Context, nth int) fault {
+		if nth == 1 {
+			return replyLost
+		}
+		return pass
+	})
+	lease, err := lock.AcquireThen(t.Context(), buildWatchdog(t, client, Options{}), "item", firstOn(client))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFirst(t, lease)
+	fence := strconv.FormatUint(lease.Fence(), 10)
+	if told := client.LRange(t.Context(), notes, 0, -1).Val(); !slices.Equal(told, []string{fence, fence}) {
+		t.Errorf("the step was told %q, want %s twice", told, fence)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A step that fails leaves its holder with the lock.
+func TestTheFirstStepFails(t *testing.T) {
+	client := connect(t, realRedis(t))
+	client.Set(t.Context(), notes, "no list", 0)
+	lease, err := lock.AcquireThen(t.Context(), buildWatchdog(t, client, Options{}), "item", firstOn(client))
+	wantNoFirst(t, lease, err)
+}
+
+// Where the step can't come with the grant, the lock is granted without.
+func TestTheFirstStepIsLeftToTheCaller(t *testing.T) {
+	addr := realRedis(t)
+	client, other := connect(t, addr), connect(t, addr)
+	for name, locker := range map[string]lock.Locker{
+		"another client's step": buildWatchdog(t, other, Options{}),
+		"setnx":                 buildSetNX(t, client, Options{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			lease, err := lock.AcquireThen(t.Context(), locker, "item", firstOn(client))
+			wantNoFirst(t, lease, err)
+		})
+	}
+	if n := client.Exists(t.Context(), notes).Val(); n != 0 {
+		t.Error("a step was run")
 	}
 }
