@@ -13,8 +13,9 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // the last when its terminal is closed
-	context.AfterFunc(ctx, stop)                                                                           // a second Ctrl-C ends the process at once
+	// SIGHUP comes when the terminal is closed.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	os.Exit(report(err, os.Stderr))
 }
