@@ -125,7 +125,7 @@ func speed(list []pair) string {
 		text += fmt.Sprintf(" (%s no lock)", times(best.closed, none))
 	}
 	if best.closed.LockWaitP99Ms == nil {
-		text += ", in one script call without a lock"
+		text += ", without a lock"
 	}
 	var locked []string
 	for _, p := range safe {
@@ -139,7 +139,7 @@ func speed(list []pair) string {
 		}
 	}
 	if len(locked) > 0 {
-		text += "; of that " + and(locked) + ", as each purchase waits for the lock of the one before"
+		text += "; of that " + and(locked)
 	}
 	return text + "."
 }
