@@ -22,29 +22,27 @@ const releaseTimeout = 5 * time.Second
 // The lock is released when fn returns, panics or ends its goroutine, even if
 // ctx is cancelled by then.
 func Do(ctx context.Context, locker Locker, key string, fn func(ctx context.Context, lease Lease) error) error {
-	lease, err := locker.Acquire(ctx, key)
+	return DoThen(ctx, locker, key, nil, fn)
+}
+
+// DoThen is Do by AcquireThen, if there is a first step.
+func DoThen(ctx context.Context, locker Locker, key string, first *Step, fn func(ctx context.Context, lease Lease) error) error {
+	var lease Lease
+	var err error
+	if first == nil {
+		lease, err = locker.Acquire(ctx, key)
+	} else {
+		lease, err = AcquireThen(ctx, locker, key, *first)
+	}
 	if err != nil {
 		return err
 	}
-	return under(ctx, lease, fn)
-}
-
-// DoThen is Do by AcquireThen.
-func DoThen(ctx context.Context, locker Locker, key string, first Step, fn func(ctx context.Context, lease Lease) error) error {
-	lease, err := AcquireThen(ctx, locker, key, first)
-	if err != nil {
-		return err
-	}
-	return under(ctx, lease, fn)
-}
-
-func under(ctx context.Context, lease Lease, fn func(ctx context.Context, lease Lease) error) error {
 	defer release(ctx, lease)
 
 	ctx, stop := withLoss(ctx, lease)
 	defer stop()
 
-	err := fn(ctx, lease)
+	err = fn(ctx, lease)
 	if errors.Is(err, context.Canceled) && context.Cause(ctx) == ErrLost && !errors.Is(err, ErrLost) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}

@@ -52,6 +52,17 @@ func (e *exchanges) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// losing is a fate that loses the first n answers to what is picked.
+func losing(n int, picked func(keys []string) bool) func(keys []string) error {
+	return func(keys []string) error {
+		if !picked(keys) || n == 0 {
+			return nil
+		}
+		n--
+		return io.EOF
+	}
+}
+
 // isFirst and isLast say what a script does beside granting or ending a lease.
 func isFirst(keys []string) bool { reads, _ := parts(keys); return reads }
 func isLast(keys []string) bool  { _, writes := parts(keys); return writes }
@@ -119,14 +130,7 @@ func TestTheAnswerToTheLastExchangeIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := onReal(t)
 			seller, sale, seen := fusingShop(t, f)
-			lost := 0
-			seen.fate = func(keys []string) error {
-				if !isLast(keys) || lost == test.lost {
-					return nil
-				}
-				lost++
-				return io.EOF
-			}
+			seen.fate = losing(test.lost, isLast)
 			receipt, err := buy(t, seller, "ann")
 			if !errors.Is(err, test.want) || err == nil && receipt.Remaining != 9 {
 				t.Errorf("receipt is %+v (%v), want %v", receipt, err, test.want)
@@ -184,14 +188,7 @@ func TestTheAnswerToTheFirstExchangeIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := onReal(t)
 			seller, sale, seen := fusingShop(t, f)
-			lost := 0
-			seen.fate = func(keys []string) error {
-				if !isFirst(keys) || lost == test.lost {
-					return nil
-				}
-				lost++
-				return io.EOF
-			}
+			seen.fate = losing(test.lost, isFirst)
 			receipt, err := buy(t, seller, "ann")
 			if !errors.Is(err, test.want) || err == nil && receipt.Remaining != 9 {
 				t.Errorf("receipt is %+v (%v), want %v", receipt, err, test.want)

@@ -156,13 +156,7 @@ func (r Receipt) with(result Result) Receipt {
 // from asking for the lock to having it, and from there to having released it.
 func (d *Direct) locked(ctx context.Context, locker lock.Locker, first *lock.Step, sale Sale, receipt *Receipt, deduct func(context.Context, lock.Lease) error) error {
 	asked, granted := d.now(), time.Time{}
-	do := lock.Do
-	if first != nil {
-		do = func(ctx context.Context, locker lock.Locker, key string, fn func(context.Context, lock.Lease) error) error {
-			return lock.DoThen(ctx, locker, key, *first, fn)
-		}
-	}
-	err := do(ctx, locker, sale.ID, func(ctx context.Context, lease lock.Lease) error {
+	err := lock.DoThen(ctx, locker, sale.ID, first, func(ctx context.Context, lease lock.Lease) error {
 		granted = d.now()
 		err := deduct(ctx, lease)
 		if errors.Is(err, ErrOutcomeUnknown) {
