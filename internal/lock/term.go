@@ -108,10 +108,11 @@ type Keeper struct {
 	stopped bool
 }
 
-// KeepLater starts a Keeper. ctx lends its values alone.
+// KeepLater starts a Keeper, which extends for the first time when two thirds of
+// length are left. ctx lends its values alone.
 func (t *Term) KeepLater(ctx context.Context, length time.Duration, extend func(context.Context) (time.Duration, error)) *Keeper {
 	k := &Keeper{term: t, length: length, extend: extend, values: ctx}
-	k.first = time.AfterFunc(length/3, k.run)
+	k.first = time.AfterFunc(time.Until(t.until)-length*2/3, k.run)
 	return k
 }
 

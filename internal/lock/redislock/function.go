@@ -58,7 +58,7 @@ const (
 
 	// libraryVersion is part of the library's name, and of its functions'. It
 	// grows whenever one of the three scripts changes.
-	libraryVersion = 3
+	libraryVersion = 4
 )
 
 var library = libraries + strconv.Itoa(libraryVersion)
@@ -82,7 +82,7 @@ var _ protocol = functions{}
 
 func (f functions) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
 	return parseAnswer(f.call(ctx, "acquire", []string{lockKey, fenceKey},
-		token, f.ttl.Milliseconds(), fenceTTL.Milliseconds()).Result())
+		token, f.ttl.Milliseconds(), fenceTTL.Milliseconds(), f.fences).Result())
 }
 
 func (f functions) extend(ctx context.Context, lockKey, token string) (bool, error) {

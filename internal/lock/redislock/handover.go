@@ -8,13 +8,17 @@ import (
 	"flashsale/internal/lock"
 )
 
-// A holder whose process has somebody else in line gives that one the lock in
-// the exchange that ends its own lease: each still has a token and a fence of its
-// own, for half of the round trips. Other processes are not asked meanwhile, so
-// that the number and the time of such handovers in a row are bounded. Then the
-// process that has waited longest has it: the first in line of each process puts
-// its token in a list in Redis. One that isn't in the list yet, but listens, gets
-// a moment in which the lock is free.
+// A holder whose process has somebody else in line passes its lease on to that
+// one, without asking Redis (lock cohorting, see [lock.Cohort]): with the grant
+// come as many fences as there can be holders, so that each has one of its own.
+// Who comes with a step for Redis, or would get a lease that is to be extended
+// soon, gets a lease of its own in the exchange that ends the one before.
+//
+// Other processes are not asked meanwhile, so that the number and the time of
+// such handovers in a row are bounded. Then the process that has waited longest
+// has it: the first in line of each process puts its token in a list in Redis.
+// One that isn't in the list yet, but listens, gets a moment in which the lock is
+// free.
 const (
 	maxInARow = 32
 	maxRow    = 5 * time.Millisecond
@@ -80,11 +84,19 @@ func (r row) isOver() bool { return r.n >= maxInARow || time.Since(r.since) >= m
 type handed struct {
 	grant
 	row
-	not handOver // nothing, since others come first: they have it, or have been woken
+	token string   // that of the lease that is passed on; "": the grant is its own
+	not   handOver // nothing, since others come first: they have it, or have been woken
 }
 
-// handOver ends the lease in favour of the next in line. It does nothing and is
-// false if nobody is, or nothing can be handed over.
+// canPass says whether the next in line can have this very lease: there are
+// fences left for a row, and a third of the lease has not passed, in which it is
+// extended. Steps have to go to Redis anyway.
+func (l *watchdogLease) canPass(next *claim) bool {
+	return !l.row.isOver() && time.Until(l.Until()) > l.validity()*2/3 && l.last == nil && next.first == nil
+}
+
+// handOver ends the holder's time in favour of the next in line. It does nothing
+// and is false if nobody is, or nothing can be handed over.
 func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 	protocol, able := l.protocol.(handsOver)
 	if !able || l.IsLost() {
@@ -95,6 +107,11 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	next, row, listeners := offer.(*claim), l.row.next(), -1
+	if l.canPass(next) {
+		l.turn.HandOver(handed{grant: grant{granted: true, fence: l.fence + 1, until: l.Until()}, row: row, token: l.token})
+		runtime.Gosched() // the next one goes first: others wait for it, nobody for this one
+		return true, nil
+	}
 	if l.row.isOver() {
 		row, listeners = newRow(), l.watchdog.listener.own(l.lockKey)
 	}
@@ -111,7 +128,7 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 		return true, l.endUnsure(ctx, mayHaveRun(err))
 	case answer.granted:
 		l.turn.HandOver(handed{grant: grant{granted: true, fence: answer.fence, until: sent.Add(l.validity()), first: answer.first}, row: row})
-		runtime.Gosched() // the next one goes first: others wait for it, nobody for this one
+		runtime.Gosched()
 		return true, nil
 	case not != 0:
 		l.turn.HandOver(handed{not: not})
@@ -126,11 +143,19 @@ func (l *watchdogLease) handOver(ctx context.Context) (done bool, err error) {
 func (w *Watchdog) take(ctx context.Context, c *claim, turn *lock.Turn, deadline time.Time) (grant, row, error) {
 	c.unsure = turn.Chosen()
 	got, _ := turn.Handed().(handed)
+	own := c.token
+	if got.token != "" {
+		c.token = got.token
+	}
 	if over := lock.ContextError(ctx); over != nil && c.unsure {
 		return grant{}, row{}, c.giveUp(ctx, over)
 	}
 	if got.granted && time.Now().Before(got.until) {
 		return got.grant, got.row, nil
+	}
+	if got.token != "" { // this process was stopped; asking under that token would bring used fences again
+		c.release(ctx, c.lockKey, c.token)
+		c.token = own
 	}
 	if got.not == freed && !pause(ctx, min(between(yieldMin, yieldMax), time.Until(deadline)), nil) {
 		return grant{}, row{}, c.giveUp(ctx, ctx.Err())

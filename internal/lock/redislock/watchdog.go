@@ -13,7 +13,8 @@ import (
 
 // Watchdog is SetNX with a lease that is extended for as long as it is held,
 // waiters that are woken by the release instead of polling, and a queue in each
-// process, so that only the first of its waiters asks Redis.
+// process, whose first waiter alone asks Redis, and in which the lease is passed
+// on.
 //
 // Protects against:  all that SetNX does, and work that takes longer than the TTL; a crowd of waiters.
 // Still fails when:  the process is paused past the TTL, and writes before it has heard; Redis fails over to a replica that had not seen the grant.
@@ -35,6 +36,10 @@ func NewWatchdog(client redis.UniversalClient, options Options) (*Watchdog, erro
 		return nil, err
 	}
 	store.announces = true
+	store.speak(func(t tokens) protocol {
+		t.fences = maxInARow
+		return t
+	})
 	return &Watchdog{store: store, listener: newListener(client)}, nil
 }
 
@@ -78,6 +83,7 @@ type watchdogLease struct {
 	watchdog *Watchdog
 	turn     *lock.Turn
 	row      row
+	last     *last // goes with the release; nil: nothing
 }
 
 // First is the answer of the step that came with the lock; see [lock.First].
@@ -102,7 +108,7 @@ func (l *watchdogLease) ReleaseAfter(ctx context.Context, step lock.Step) (any, 
 	}
 	last := &last{step: step, err: errReleased}
 	l.once.Do(func() {
-		protocol.last = last
+		l.last, protocol.last = last, last
 		l.store = l.speaking(protocol)
 		l.finish(ctx)
 	})
