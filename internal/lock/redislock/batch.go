@@ -191,11 +191,11 @@ type function struct {
 
 // batchable are the scripts that can be run together.
 var batchable = map[*redis.Script]function{
-	acquireScript: {"a", acquireSource, 2, 4},
+	acquireScript: {"a", acquireSource, 2, 3},
 	extendScript:  {"e", extendSource, 1, 2},
 	releaseScript: {"r", releaseSource, 1, 2},
 
-	handOverScript: {"h", handOverSource, 3, 7},
+	handOverScript: {"h", handOverSource, 3, 6},
 }
 
 var batchScript = redis.NewScript(batchSource())

@@ -9,7 +9,7 @@ if holder and holder ~= ARGV[1] then
   if not listed then
     redis.call('RPUSH', KEYS[3], ARGV[1])
   end
-  redis.call('PEXPIRE', KEYS[3], ARGV[5])
+  redis.call('PEXPIRE', KEYS[3], ARGV[4])
   return redis.call('PTTL', KEYS[1])
 end
 if listed then

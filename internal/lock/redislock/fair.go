@@ -100,7 +100,7 @@ var _ protocol = queue{}
 
 func (q queue) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
 	reply, err := parseAnswer(fairAcquireScript.Run(ctx, q.client, []string{lockKey, fenceKey, lockKey + ":queue", lockKey + ":places"},
-		token, q.ttl.Milliseconds(), fenceTTL.Milliseconds(), q.fences, q.placeTTL.Milliseconds(), q.patient).Result())
+		token, q.ttl.Milliseconds(), fenceTTL.Milliseconds(), q.placeTTL.Milliseconds(), q.patient).Result())
 	reply.placed = err == nil && !reply.granted && q.patient
 	return reply, err
 }

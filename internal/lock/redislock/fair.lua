@@ -2,7 +2,7 @@
 -- follows this text is acquire.lua, which is reached only by whose turn it is.
 --
 -- KEYS: lock, fence, queue (list of tokens), places (token -> when its place ends, ms)
--- ARGV: those of acquire.lua, TTL of a place in ms,
+-- ARGV: token, TTL of the lock in ms, TTL of the fence in ms, TTL of a place in ms,
 --       1 to take a place in the queue and keep it, 0 to look only
 -- Answers, when it is not this token's turn, the ms after which asking again may
 -- help: what is left of the holder's lease (-1: no end) or of the first place.
@@ -26,14 +26,14 @@ end
 
 local held = redis.call('GET', KEYS[1])
 if held ~= ARGV[1] and (held or first and first ~= ARGV[1]) then
-  if ARGV[6] == '1' then
+  if ARGV[5] == '1' then
     if redis.call('HEXISTS', KEYS[4], ARGV[1]) == 0 then
       redis.call('RPUSH', KEYS[3], ARGV[1])
     end
-    redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f', ms + tonumber(ARGV[5])))
+    redis.call('HSET', KEYS[4], ARGV[1], string.format('%.0f', ms + tonumber(ARGV[4])))
     for i = 3, 4 do
-      if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[5]) then
-        redis.call('PEXPIRE', KEYS[i], ARGV[5])
+      if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[4]) then
+        redis.call('PEXPIRE', KEYS[i], ARGV[4])
       end
     end
   end

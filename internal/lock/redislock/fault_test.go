@@ -270,17 +270,17 @@ func TestFenceLosesDigitsOrGoesBack(t *testing.T) {
 		locker := rig.locker(t, Options{})
 		tests := map[string]uint64{
 			"last from a clock ahead": 4102444800000007, // in the year 2100
-			"the last of 2^53":        1<<53 - 2,
+			"the last of 2^53":        1<<53 - 1 - maxInARow,
 		}
 		for name, last := range tests {
 			if err := rig.redis.Set(t.Context(), fenceKey, last, 0).Err(); err != nil {
 				t.Fatal(err)
 			}
 			lease := acquire(t, locker)
-			if lease.Fence() != last+1 {
-				t.Errorf("%s: fence %d, want %d", name, lease.Fence(), last+1)
+			if want := last + maxInARow; lease.Fence() != want {
+				t.Errorf("%s: fence %d, want %d", name, lease.Fence(), want)
 			}
-			if got := rig.redis.Get(t.Context(), fenceKey).Val(); got != strconv.FormatUint(last+1, 10) {
+			if got := rig.redis.Get(t.Context(), fenceKey).Val(); got != strconv.FormatUint(last+maxInARow, 10) {
 				t.Errorf("%s: stored %s", name, got)
 			}
 			if err := lease.Release(t.Context()); err != nil {

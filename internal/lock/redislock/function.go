@@ -82,7 +82,7 @@ var _ protocol = functions{}
 
 func (f functions) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
 	return parseAnswer(f.call(ctx, "acquire", []string{lockKey, fenceKey},
-		token, f.ttl.Milliseconds(), fenceTTL.Milliseconds(), f.fences).Result())
+		token, f.ttl.Milliseconds(), fenceTTL.Milliseconds()).Result())
 }
 
 func (f functions) extend(ctx context.Context, lockKey, token string) (bool, error) {

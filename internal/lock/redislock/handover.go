@@ -9,8 +9,8 @@ import (
 )
 
 // A holder whose process has somebody else in line passes its lease on to that
-// one, without asking Redis (lock cohorting, see [lock.Cohort]): with the grant
-// come as many fences as there can be holders, so that each has one of its own.
+// one, without asking Redis (lock cohorting, see [lock.Cohort]): to each
+// grant belong as many fences as there can be holders, so that each has its own.
 // Who comes with a step for Redis, or would get a lease that is to be extended
 // soon, gets a lease of its own in the exchange that ends the one before.
 //
@@ -20,7 +20,7 @@ import (
 // One that isn't in the list yet, but listens, gets a moment in which the lock is
 // free.
 const (
-	maxInARow = 32
+	maxInARow = 32 // as many fences belong to a grant, see acquire.lua
 	maxRow    = 5 * time.Millisecond
 
 	// keptFor is for how long the lock is kept for one in the list to take it:

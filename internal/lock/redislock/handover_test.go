@@ -21,6 +21,10 @@ func awaitNext(t *testing.T, lease lock.Lease) {
 	})
 }
 
+// endRow makes a lease the last of its row, which isn't passed on: the next one's
+// is its own.
+func endRow(lease lock.Lease) { lease.(*watchdogLease).row.n = maxInARow }
+
 // lineUp makes n more claims to a lock that its process holds, and returns when
 // they are in line, or about to be. Each calls fn with its lease, and releases it.
 func lineUp(t *testing.T, w *Watchdog, n int, fn func(*watchdogLease)) *sync.WaitGroup {
@@ -59,6 +63,159 @@ func TestHandoverSharesAFence(t *testing.T) {
 		t.Errorf("%d in a row, want 2 to %d", longest, maxInARow)
 	}
 	if left := residue(t, connect(t, addr), "item"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// A row is one lease for Redis: one token, and an exchange at each end.
+func TestLeaseIsPassedOn(t *testing.T) {
+	const holders = 2*maxInARow + 1
+	addr := realRedis(t)
+	client, f := flake(t, addr, acquireScript, func(context.Context, int) fault { return pass })
+	watchdog := buildWatchdog(t, client, Options{Wait: time.Minute}).(*Watchdog)
+	lease := acquire(t, watchdog)
+	tokens, before := map[string]int{}, lease.(*watchdogLease) // guarded by the lock
+	all := lineUp(t, watchdog, holders-1, func(next *watchdogLease) {
+		if holder := connect(t, addr).Get(t.Context(), lockKey).Val(); holder != next.token {
+			t.Errorf("Redis knows %q as the holder, want %q", holder, next.token)
+		}
+		if next.token == before.token && (next.fence != before.fence+1 || next.Until().Before(before.Until())) {
+			t.Errorf("fence %d until %v after %d until %v", next.fence, next.Until(), before.fence, before.Until())
+		}
+		tokens[next.token]++
+		before = next
+		next.row.since = time.Now() // a row may take as long as it likes
+	})
+	before.row.since = time.Now()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if n := f.runs(acquireScript); n != 3 || len(tokens) != 3 {
+		t.Errorf("%d holders took %d exchanges and were %d for Redis, want 3", holders, n, len(tokens))
+	}
+	if left := residue(t, client, "item"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// What keeps a lease from being passed on.
+func TestLeaseIsNotPassedOn(t *testing.T) {
+	step := &lock.Step{}
+	for name, test := range map[string]struct {
+		left  time.Duration // of 30 s
+		lease watchdogLease
+		next  claim
+		can   bool
+	}{
+		"nothing":                   {29 * time.Second, watchdogLease{row: row{time.Now(), maxInARow - 1}}, claim{}, true},
+		"the row":                   {29 * time.Second, watchdogLease{row: row{time.Now(), maxInARow}}, claim{}, false},
+		"an extension is due":       {19 * time.Second, watchdogLease{row: newRow()}, claim{}, false},
+		"its own last step":         {29 * time.Second, watchdogLease{row: newRow(), last: &last{}}, claim{}, false},
+		"the next one's first step": {29 * time.Second, watchdogLease{row: newRow()}, claim{first: step}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := test.lease
+			c := &claim{store: &store{Options: Options{TTL: 30 * time.Second}}}
+			l.watchedLease = &watchedLease{lease: newLease(c, grant{until: time.Now().Add(test.left)}, nil)}
+			defer l.Stop()
+			if can := l.canPass(&test.next); can != test.can {
+				t.Errorf("can be passed on: %v", can)
+			}
+		})
+	}
+}
+
+// Redis loses a lock in the middle of a row: the last holder is told.
+func TestLossWithinARow(t *testing.T) {
+	addr := realRedis(t)
+	client := connect(t, addr)
+	watchdog := newWatchdog(t, addr, Options{Wait: time.Minute})
+	lease := acquire(t, watchdog)
+	failed := make(chan error)
+	go func() {
+		next, err := watchdog.Acquire(t.Context(), "item")
+		if err == nil {
+			err = next.Release(t.Context())
+		}
+		failed <- err
+	}()
+	awaitNext(t, lease)
+	client.Set(t.Context(), lockKey, "another", time.Minute)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	locktest.Is(t, <-failed, lock.ErrLost)
+	if holder := client.Get(t.Context(), lockKey).Val(); holder != "another" {
+		t.Errorf("the lock was taken from its holder: %q", holder)
+	}
+}
+
+// A lease that its holder knows to be lost ends with it.
+func TestLostLeaseIsNotPassedOn(t *testing.T) {
+	watchdog := newWatchdog(t, realRedis(t), Options{Wait: time.Minute})
+	lease := acquire(t, watchdog).(*watchdogLease)
+	all := lineUp(t, watchdog, 1, func(next *watchdogLease) {
+		if next.token == lease.token {
+			t.Error("the lost lease was passed on")
+		}
+	})
+	awaitNext(t, lease)
+	lease.Lose()
+	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
+	all.Wait()
+}
+
+// The next in line goes while the lease is being passed on to it.
+func TestNextInLineLeavesWhenALeaseIsPassedOn(t *testing.T) {
+	addr := realRedis(t)
+	watchdog := newWatchdog(t, addr, Options{Wait: time.Minute})
+	lease := acquire(t, watchdog)
+	ctx, leave := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() {
+		_, err := watchdog.Acquire(ctx, "item")
+		failed <- err
+	}()
+	awaitNext(t, lease)
+	leave()
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	locktest.Is(t, <-failed, context.Canceled)
+	if left := residue(t, connect(t, addr), "item"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// The process is stopped while a lease is being passed on, until the lease is
+// over. Asked for again under its token, its first fence would come a second time.
+func TestLeaseIsPassedOnTooLate(t *testing.T) {
+	addr := realRedis(t)
+	client := connect(t, addr)
+	watchdog := newWatchdog(t, addr, Options{Wait: time.Minute})
+	turn, err := watchdog.queue.Enter(t.Context(), "item", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := watchdog.protocol
+	granted, err := p.acquire(t.Context(), lockKey, fenceKey, "passed on")
+	if err != nil || !granted.granted {
+		t.Fatal(granted, err)
+	}
+	used := granted.fence + maxInARow - 1
+	all := lineUp(t, watchdog, 1, func(next *watchdogLease) {
+		if next.token == "passed on" || next.fence <= used {
+			t.Errorf("token %q, fence %d after %d", next.token, next.fence, used)
+		}
+	})
+	eventually(t, "somebody is in line", func() bool {
+		_, someone := turn.Choose()
+		return someone
+	})
+	turn.HandOver(handed{grant: grant{granted: true, fence: used, until: time.Now()}, row: newRow(), token: "passed on"})
+	all.Wait()
+	if left := residue(t, client, "item"); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
@@ -120,11 +277,11 @@ func TestHandoverScript(t *testing.T) {
 	}
 	const ahead = 4102444800000007 // in the year 2100
 	client.Set(t.Context(), fenceKey, uint64(ahead), 0)
-	if next, _ := handOver("b", "c", alone); next != ahead+1 {
+	if next, _ := handOver("b", "c", alone); next != ahead+maxInARow {
 		t.Errorf("fence %d after %d", next, uint64(ahead))
 	}
 	holder("c")
-	if stored := client.Get(t.Context(), fenceKey).Val(); stored != strconv.Itoa(ahead+1) {
+	if stored := client.Get(t.Context(), fenceKey).Val(); stored != strconv.Itoa(ahead+maxInARow) {
 		t.Errorf("stored: %s", stored)
 	}
 	if left := client.PTTL(t.Context(), fenceKey).Val(); left <= fenceTTL-time.Hour {
@@ -177,6 +334,7 @@ func TestHandoverIsAnsweredLate(t *testing.T) {
 				}
 			})
 			awaitNext(t, lease)
+			endRow(lease)
 			delay.Store(int64(late))
 			if err := lease.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -219,6 +377,7 @@ func TestAnswerToAHandoverIsLost(t *testing.T) {
 			lease := acquire(t, watchdog)
 			granted := waitInBackground(t, watchdog, "item")
 			awaitNext(t, lease)
+			endRow(lease)
 			if err := lease.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -251,6 +410,7 @@ func TestNextInLineLeavesDuringTheHandover(t *testing.T) {
 				failed <- err
 			}()
 			awaitNext(t, lease)
+			endRow(lease)
 			if err := lease.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -274,6 +434,7 @@ func TestLostLeaseIsHandedOver(t *testing.T) {
 		failed <- err
 	}()
 	awaitNext(t, lease)
+	endRow(lease)
 	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
 	locktest.Is(t, <-failed, lock.ErrNotAcquired)
 	select {
@@ -303,6 +464,7 @@ func TestHandoverThatIsNotSentHidesALoss(t *testing.T) {
 		failed <- err
 	}()
 	awaitNext(t, lease)
+	endRow(lease)
 	connect(t, addr).Set(t.Context(), lockKey, "another", time.Minute)
 	locktest.Is(t, lease.Release(t.Context()), lock.ErrLost)
 	locktest.Is(t, <-failed, lock.ErrNotAcquired)

@@ -65,7 +65,7 @@ func TestProcessesAreOvertaken(t *testing.T) {
 	// listen: only the first one is given the lock.
 	behind := waitInBackground(t, holder, "item")
 	awaitNext(t, lease)
-	lease.(*watchdogLease).row.n = maxInARow
+	endRow(lease)
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -92,6 +92,8 @@ func TestDeadWaiterKeepsTheLock(t *testing.T) {
 	stop := keepBusy(t, busy)
 	granted := waitInBackground(t, other, "item")
 	eventually(t, "it is in the list, too", func() bool { return client.LLen(t.Context(), lineKey(lockKey)).Val() == 2 })
+	awaitNext(t, lease)
+	endRow(lease)
 	if err := lease.Release(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -147,7 +147,7 @@ var _ protocol = writing{}
 
 func (w writing) acquire(ctx context.Context, lockKey, fenceKey, token string) (answer, error) {
 	reply, err := parseAnswer(rwWriteScript.Run(ctx, w.client, []string{lockKey, fenceKey, readersKey(lockKey), waitingKey(lockKey)},
-		token, w.ttl.Milliseconds(), fenceTTL.Milliseconds(), w.fences, w.note.Milliseconds()).Result())
+		token, w.ttl.Milliseconds(), fenceTTL.Milliseconds(), w.note.Milliseconds()).Result())
 	reply.placed = err == nil && !reply.granted && w.note > 0
 	return reply, err
 }

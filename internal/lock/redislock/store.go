@@ -85,7 +85,7 @@ func newStore(client redis.UniversalClient, options Options, p polls) (*store, e
 
 // speak sets the protocol, which is made of the usual one.
 func (s *store) speak(dialect func(tokens) protocol) {
-	t := tokens{client: s.client, ttl: s.TTL, deletes: &compareDelete{client: s.client}, fences: 1}
+	t := tokens{client: s.client, ttl: s.TTL, deletes: &compareDelete{client: s.client}}
 	if server, one := s.client.(*redis.Client); one { // of a cluster, keys may be on several
 		t.batcher = &batcher{client: server}
 	}

@@ -40,7 +40,6 @@ type tokens struct {
 	batcher *batcher // nil: every script goes alone
 	ttl     time.Duration
 	deletes *compareDelete
-	fences  int        // how many a grant comes with
 	last    *last      // goes with the script that ends the lease; nil: nothing
 	first   *lock.Step // goes with the script that grants one; nil: nothing
 }
@@ -51,7 +50,7 @@ func (t tokens) acquire(ctx context.Context, lockKey, fenceKey, token string) (a
 	return t.ask(ctx, &call{
 		script: acquireScript,
 		keys:   []string{lockKey, fenceKey},
-		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), t.fences},
+		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds()},
 	})
 }
 
@@ -115,7 +114,7 @@ func (t tokens) handOver(ctx context.Context, lockKey, fenceKey, token, next str
 		script: handOverScript,
 		keys:   []string{lockKey, fenceKey, lineKey(lockKey)},
 		args: []any{token, next, t.ttl.Milliseconds(), fenceTTL.Milliseconds(),
-			listeners, min(keptFor, t.ttl).Milliseconds(), t.fences},
+			listeners, min(keptFor, t.ttl).Milliseconds()},
 	})
 	return reply, handOver(reply.held / time.Millisecond), err
 }
@@ -125,7 +124,7 @@ func (t tokens) enlist(ctx context.Context, lockKey, fenceKey, token string) (an
 	reply, err := t.ask(ctx, &call{
 		script: enlistScript,
 		keys:   []string{lockKey, fenceKey, lineKey(lockKey)},
-		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), t.fences, listTTL.Milliseconds()},
+		args:   []any{token, t.ttl.Milliseconds(), fenceTTL.Milliseconds(), listTTL.Milliseconds()},
 	})
 	reply.placed = err == nil && !reply.granted
 	return reply, err

@@ -36,10 +36,6 @@ func NewWatchdog(client redis.UniversalClient, options Options) (*Watchdog, erro
 		return nil, err
 	}
 	store.announces = true
-	store.speak(func(t tokens) protocol {
-		t.fences = maxInARow
-		return t
-	})
 	return &Watchdog{store: store, listener: newListener(client)}, nil
 }
 

@@ -296,7 +296,7 @@ func TestWholeProcessAsksRedisAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 	all.Wait()
-	if n := f.runs(acquireScript); n != 33 {
+	if n := f.runs(acquireScript); n > 33 {
 		t.Errorf("33 grants took %d questions", n)
 	}
 }
