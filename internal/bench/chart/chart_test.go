@@ -101,7 +101,7 @@ func TestSVGIsXMLThatNamesWhatIsShown(t *testing.T) {
 				t.Errorf("%s doesn't name %s: %s", c.Name, want, all)
 			}
 		}
-		if strings.Contains(all, "(37 % dropped)") != (c.Name == "latency-200.5" || c.Name == "p99-by-rate") {
+		if strings.Contains(all, "37 % dropped)") != (c.Name == "latency-200.5" || c.Name == "p99-by-rate") {
 			t.Errorf("%s: percentiles without a word on who was dropped, or the other way round: %s", c.Name, all)
 		}
 		if elements[0] != "svg" || strings.Contains(all, "etcd") || strings.Contains(all, "NaN") {
@@ -301,4 +301,19 @@ func TestLatencyEndsAtANamedPercentile(t *testing.T) {
 		}
 	}
 	t.Error("the axis goes on after 99")
+}
+
+// A point is hollow where buyers were dropped, and the legend says so.
+func TestPointsWithDroppedBuyersAreHollow(t *testing.T) {
+	for variants, want := range map[string]int{"none,atomic": 2, "atomic": 0} { // one of the points, and the legend
+		c, _ := rates(report(bench.ModelOpen, strings.Split(variants, ",")...))
+		var svg bytes.Buffer
+		if err := c.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		white := strings.Count(svg.String(), `fill="#ffffff"`) - 1 // of the paper
+		if white != want || strings.Contains(svg.String(), "buyers were dropped") != (want > 0) {
+			t.Errorf("%s: %d hollow ones, want %d: %s", variants, white, want, svg.String())
+		}
+	}
 }

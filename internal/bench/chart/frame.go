@@ -160,7 +160,7 @@ func whisker(c draw.Canvas, style draw.LineStyle, a, b vg.Point) {
 type entry struct {
 	text  string
 	style draw.LineStyle
-	dot   bool
+	dot   func(draw.Canvas, draw.LineStyle, vg.Point) // nil: none
 }
 
 // beside draws the legend to the right of the frame, where it hides nothing.
@@ -177,8 +177,8 @@ func (f *frame) beside(legend []entry) func(draw.Canvas) {
 		left, y := c.Max.X-width+8, c.Max.Y-30
 		for _, e := range legend {
 			c.StrokeLine2(e.style, left, y, left+20, y)
-			if e.dot {
-				dot(c, e.style, vg.Point{X: left + 10, Y: y})
+			if e.dot != nil {
+				e.dot(c, e.style, vg.Point{X: left + 10, Y: y})
 			}
 			c.FillText(text, vg.Point{X: left + 26, Y: y}, e.text)
 			y -= 15
@@ -188,6 +188,11 @@ func (f *frame) beside(legend []entry) func(draw.Canvas) {
 
 func dot(c draw.Canvas, style draw.LineStyle, at vg.Point) {
 	c.DrawGlyphNoClip(draw.GlyphStyle{Color: style.Color, Radius: 2.5, Shape: draw.CircleGlyph{}}, at)
+}
+
+func hollow(c draw.Canvas, style draw.LineStyle, at vg.Point) {
+	dot(c, style, at)
+	c.DrawGlyphNoClip(draw.GlyphStyle{Color: white, Radius: 1.5, Shape: draw.CircleGlyph{}}, at)
 }
 
 func blank(c draw.Canvas) {

@@ -52,10 +52,3 @@ func centred(size vg.Length) draw.TextStyle {
 	style.YAlign = draw.YAlignment((style.FontExtents().Ascent - size - capital*size/2) / style.Height("0"))
 	return style
 }
-
-// darker is a colour in which small letters can be read.
-func darker(c color.Color) color.Color {
-	r, g, b, _ := c.RGBA()
-	part := func(x uint32) uint8 { return uint8(x * 7 / 10 >> 8) }
-	return color.RGBA{R: part(r), G: part(g), B: part(b), A: 0xff}
-}
