@@ -177,3 +177,21 @@ func TestMissedTargetsAreMarked(t *testing.T) {
 		t.Errorf("%d are marked, want 4:\n%s", got, table.String())
 	}
 }
+
+func TestWrongCalls(t *testing.T) {
+	const flags = "allowed are -json, -only, -profile"
+	for args, want := range map[string]string{
+		"-x":                    "flag provided but not defined: -x: " + flags,
+		"now":                   `unexpected argument "now": ` + flags,
+		"-only nothing":         `-only: "nothing": allowed are ledger, gin, atomic, `,
+		"-only gin,":            `-only: "": allowed are`,
+		"-profile /nonexistent": "-profile: only with -only",
+		"-as both":              `-as: "both": allowed are gin, single`,
+	} {
+		var stdout, stderr bytes.Buffer
+		err := run(t.Context(), strings.Fields(args), func(string) string { return "" }, &stdout, &stderr)
+		if wrong, is := errors.AsType[wrongCall](err); !is || !strings.Contains(wrong.Error(), want) || stdout.Len()+stderr.Len() > 0 {
+			t.Errorf("%s: %v, %q, %q; want %q", args, err, &stdout, &stderr, want)
+		}
+	}
+}
