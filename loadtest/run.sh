@@ -17,6 +17,10 @@ fail() {
 	exit 2
 }
 
+wrong() { # a call that can't work: what is wrong, and what is allowed
+	fail "$1; run.sh -h says more"
+}
+
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || fail 'where am I?'
 
 script=${1:-race}
@@ -30,14 +34,15 @@ soak) default=atomic ;;
 	sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0"
 	exit 0
 	;;
-*) fail "no script $script; there are race, capacity, article-100x5m, soak and smoke" ;;
+-*) wrong "unknown flag \"$1\": allowed are -h, --help; everything else is set by the environment" ;;
+*) wrong "unknown script \"$1\": allowed are race, capacity, article-100x5m, soak, smoke" ;;
 esac
-[ $# -le 1 ] || fail 'one script at a time; its settings are in the environment'
+[ $# -le 1 ] || wrong "unexpected argument \"$2\": allowed is one script; its settings are in the environment"
 variants=${VARIANTS:-${VARIANT:-$default}}
 case $variants in
-*[!a-z0-9,-]* | ,* | *, | *,,*) fail "VARIANTS is \"$variants\"; allowed: names of variants, separated by commas" ;;
+*[!a-z0-9,-]* | ,* | *, | *,,*) wrong "VARIANTS is \"$variants\"; allowed: names of variants, separated by commas" ;;
 esac
-[ -n "${ADMIN_TOKEN:-}" ] || fail 'ADMIN_TOKEN is not set; allowed: the admin token of the API (it prints one at its start if none was given)'
+[ -n "${ADMIN_TOKEN:-}" ] || wrong 'ADMIN_TOKEN is not set; allowed: the admin token of the API (it prints one at its start if none was given)'
 
 k6=${K6:-k6}
 command -v "$k6" >/dev/null 2>&1 || fail "there is no $k6. k6 is no part of this repository: https://grafana.com/docs/k6/latest/set-up/install-k6/
@@ -66,9 +71,9 @@ fi
 
 stamp=$(date -u +%Y%m%dT%H%M%SZ)
 out=${OUT:-$here/out/$script-$stamp}
-mkdir -p -- "$out" || fail "OUT is \"$out\", which cannot be made" # k6 makes no folders
-out=$(CDPATH='' cd -- "$out" && pwd) || fail "OUT is \"$out\", which cannot be entered"
-case $out in *,*) fail "OUT is \"$out\"; its path may not have a comma" ;; esac
+mkdir -p -- "$out" || wrong "OUT is \"$out\", which cannot be made; allowed: a folder, or where one can be made" # k6 makes no folders
+out=$(CDPATH='' cd -- "$out" && pwd) || wrong "OUT is \"$out\", which cannot be entered; allowed: a folder that is yours"
+case $out in *,*) wrong "OUT is \"$out\"; allowed: a path without a comma" ;; esac
 
 worst=0 reports='' missing='' stopped=''
 trap 'stopped=yes' INT TERM # k6 gets the signal as well, and ends in good order

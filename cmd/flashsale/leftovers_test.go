@@ -88,3 +88,68 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		})
 	}
 }
+
+// reader stops reading at a line.
+type reader struct {
+	output
+	until string
+	gone  bool
+	err   error // for who writes on
+}
+
+func (r *reader) Write(p []byte) (int, error) {
+	if r.gone = r.gone || strings.Contains(r.String()+string(p), r.until); r.gone {
+		return 0, r.err
+	}
+	return r.output.Write(p)
+}
+
+// What nobody reads ends as if Ctrl-C had been pressed.
+func TestNothingIsLeftBehindWhenStdoutFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  []string
+		until string
+		err   error
+		code  int
+		says  string
+	}{
+		"up | head":           {[]string{"up", "--listen", "127.0.0.1:0"}, "\nkafka", syscall.EPIPE, exitUnread, ""},
+		"up, while serving":   {[]string{"up", "--listen", "127.0.0.1:0"}, "\ncurl", syscall.EPIPE, exitUnread, ""},
+		"demo | head":         {small("--duration", "1h", "--variants", "atomic"), "\nkafka", syscall.EPIPE, exitUnread, ""},
+		"demo, at its end":    {small("--once", "--variants", "atomic"), "\nRace: ", syscall.EPIPE, exitUnread, ""},
+		"a disk that is full": {[]string{"up", "--listen", "127.0.0.1:0"}, "\nkafka", syscall.ENOSPC, exitFault, "flashsale: stdout: no space left on device\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("TMPDIR", dir)
+			stdout, stderr, said := &reader{until: c.until, err: c.err}, new(output), new(output)
+			err := run(t.Context(), c.args, func(string) string { return "" }, stdout, stderr)
+			if code := report(err, said); code != c.code || said.String() != c.says {
+				t.Errorf("exit code %d, %q: %v\n%s", code, said.String(), err, stderr.String())
+			}
+			if !strings.Contains(stdout.String(), "redis") {
+				t.Errorf("it ended before its folder was there: %q", stdout.String())
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// The process gets SIGPIPE for it, which must not be its end.
+func TestSIGPIPEDoesNotEndTheProcess(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	defer write.Close()
+	program := exec.CommandContext(t.Context(), os.Args[0], "up", "--listen", "127.0.0.1:0")
+	program.Env = append(os.Environ(), asProgram+"=up", "TMPDIR="+t.TempDir())
+	program.Stdout = write
+	_ = program.Run()
+	if state := program.ProcessState; state == nil || state.ExitCode() != exitUnread {
+		t.Errorf("ended with %v", state)
+	}
+}

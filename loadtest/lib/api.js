@@ -44,6 +44,7 @@ export const PURCHASE_STATUSES = http.expectedStatuses(201, 409, 423);
  * @property {number} undersold
  * @property {number} duplicates
  * @property {boolean} settled
+ * @property {boolean} [redis_lost] Redis lost the sale and it was loaded again: the sums began anew
  */
 
 /**

@@ -55,5 +55,6 @@ function faultsOf(audit, sale) {
     audit.oversold === Math.max(0, net - audit.initial) || `oversold is ${audit.oversold} of ${net} sold`,
     audit.lost_updates === Math.max(0, net - (audit.initial - audit.remaining)) || `lost_updates is ${audit.lost_updates}`,
     audit.rejected === audit.oversold || `rejected is ${audit.rejected}, oversold ${audit.oversold}`,
+    !audit.redis_lost || 'redis_lost: Redis lost the sale, and its sums began anew',
   ].filter((fault) => fault !== true);
 }

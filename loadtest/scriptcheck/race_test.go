@@ -177,6 +177,7 @@ func TestRaceFailsThresholds(t *testing.T) {
 		"a purchase lost on its way":     misreports("persisted", 4, "fs_persisted{variant:atomic} count==5 (count was 4)"),
 		"a purchase in the ledger twice": misreports("duplicates", 1, "fs_duplicates{variant:atomic} count==0 (count was 1)"),
 		"a unit sold to nobody":          misreports("undersold", 1, "fs_undersold{variant:atomic} count==0 (count was 1)"),
+		"a sale that Redis has lost":     misreports("redis_lost", true, "fs_audit_faults{variant:atomic} count==0 (count was 1)"),
 		"a figure that is no number":     misreports("oversold", "0", "fs_audits count==1 (count was 0)"),
 		"a figure that is missing":       misreports("in_flight", nil, "fs_audits count==1 (count was 0)"),
 	} {

@@ -202,16 +202,27 @@ func TestThresholdExpressions(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	for _, args := range [][]string{
-		{}, {"a.js", "b.js"}, {"-e", "novalue", "a.js"}, {"-max-vus", "0", "a.js"}, {"-max-vus", "1001", "a.js"},
-		{"-max-duration", "1h", "a.js"}, {"-unknown", "a.js"},
+	const flags = "allowed are -e, -include-system-env-vars, -max-vus, -max-duration, -new-machine-readable-summary"
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"", "0 scripts: allowed is one, after the flags"},
+		{"a.js b.js", "2 scripts: allowed is one, after the flags"},
+		{"-e novalue a.js", `"novalue" for flag -e: want NAME=value`},
+		{"-e =value a.js", `"=value" for flag -e: want NAME=value`},
+		{"-max-vus 0 a.js", "-max-vus is 0; allowed: 1 to 1000"},
+		{"-max-vus 1001 a.js", "-max-vus is 1001; allowed: 1 to 1000"},
+		{"-max-vus many a.js", `"many" for flag -max-vus`},
+		{"-max-duration 0s a.js", "-max-duration is 0s; allowed: above 0, up to 10m0s"},
+		{"-max-duration 1h a.js", "-max-duration is 1h0m0s; allowed: above 0, up to 10m0s"},
+		{"-unknown a.js", "flag provided but not defined: -unknown: " + flags},
 	} {
-		var said bytes.Buffer
-		if code := run(t.Context(), args, &bytes.Buffer{}, &said); code != exitUsage {
-			t.Errorf("%q: exit code %d, want %d", args, code, exitUsage)
+		var said, stdout bytes.Buffer
+		if code := run(t.Context(), strings.Fields(c.args), &stdout, &said); code != exitUsage {
+			t.Errorf("%q: exit code %d, want %d", c.args, code, exitUsage)
 		}
-		if s := said.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "scriptcheck -h") {
-			t.Errorf("%q: %q", args, s)
+		if s := said.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, c.want) || !strings.HasSuffix(s, "; scriptcheck -h says more\n") || stdout.Len() > 0 {
+			t.Errorf("%q: %q, want %q", c.args, s, c.want)
 		}
 	}
 	if code := run(t.Context(), []string{"/nonexistent/a.js"}, &bytes.Buffer{}, &bytes.Buffer{}); code != exitException {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,11 +55,12 @@ func asK6(version string, args []string) int {
 	return run(context.Background(), flags, os.Stdout, os.Stderr)
 }
 
-// runSh runs run.sh with the stand-in; env wins over the defaults.
+// runSh runs run.sh with the stand-in; env wins over the defaults. What follows a
+// space in script is a further argument.
 func runSh(t *testing.T, script string, env ...string) result {
 	t.Helper()
 	r := result{out: filepath.Join(t.TempDir(), "made by", "run.sh")}
-	cmd := exec.CommandContext(t.Context(), "sh", "../run.sh", script)
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"../run.sh"}, strings.Fields(script)...)...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "K6=" + os.Args[0], "STAND_IN_FOR_K6=v2.3.0", "OUT=" + r.out}, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -146,20 +148,43 @@ func TestRunShFailsForAContradiction(t *testing.T) {
 
 func TestRunShSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
+	runSh(t, "race", "ADMIN_TOKEN=x", "K6=/nonexistent/k6").want(t, 2, "brew install k6")
+	runSh(t, "race", "ADMIN_TOKEN=x", "STAND_IN_FOR_K6=v0.57.0").want(t, 2, "for k6 v1 and v2")
+}
+
+// A wrong call ends with a line of what is wrong, what is allowed, and where more is said.
+func TestRunShRefusesAWrongCall(t *testing.T) {
+	t.Parallel()
+	const scripts = "allowed are race, capacity, article-100x5m, soak, smoke"
 	for _, c := range []struct {
+		args string // separated by spaces
 		env  string
-		want string
+		want []string
 	}{
-		{"K6=/nonexistent/k6", "brew install k6"},
-		{"ADMIN_TOKEN=", "ADMIN_TOKEN is not set"},
-		{"STAND_IN_FOR_K6=v0.57.0", "for k6 v1 and v2"},
-		{"VARIANTS=none;reboot", `VARIANTS is "none;reboot"`},
-		{"VARIANTS=none,", `VARIANTS is "none,"`},
-		{"OUT=/dev/null/x", `OUT is "/dev/null/x"`},
+		{args: "rase", want: []string{`unknown script "rase"`, scripts}},
+		{args: "../rase.js", want: []string{`unknown script "../rase.js"`, scripts}},
+		{args: "join", want: []string{`unknown script "join"`, scripts}},
+		{args: "--variants", want: []string{`unknown flag "--variants"`, "allowed are -h, --help"}},
+		{args: "race smoke", want: []string{`unexpected argument "smoke"`, "allowed is one script"}},
+		{env: "ADMIN_TOKEN=", want: []string{"ADMIN_TOKEN is not set", "allowed: the admin token"}},
+		{env: "VARIANTS=none;reboot", want: []string{`VARIANTS is "none;reboot"`, "allowed: names of variants"}},
+		{env: "VARIANTS=none,", want: []string{`VARIANTS is "none,"`, "separated by commas"}},
+		{env: "OUT=/dev/null/x", want: []string{`OUT is "/dev/null/x"`, "allowed: a folder"}},
+		{env: "OUT=" + t.TempDir() + "/a,b", want: []string{`/a,b"`, "allowed: a path without a comma"}},
 	} {
-		runSh(t, "race", "ADMIN_TOKEN=x", c.env).want(t, 2, c.want)
+		r := runSh(t, cmp.Or(c.args, "race"), "ADMIN_TOKEN=x", c.env)
+		r.want(t, 2, c.want...)
+		last, ours := strings.CutPrefix(lastLine(r.stderr), "run.sh: ")
+		if !ours || !strings.HasSuffix(last, "; run.sh -h says more") || r.stdout != "" {
+			t.Errorf("%q %s:\nstdout: %s\nstderr: %s", c.args, c.env, r.stdout, r.stderr)
+		}
 	}
-	runSh(t, "rase", "ADMIN_TOKEN=x").want(t, 2, "no script rase")
+	runSh(t, "-h").want(t, exitOK, "loadtest/run.sh [SCRIPT]", "ADMIN_TOKEN", "Exit code")
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return lines[len(lines)-1]
 }
 
 // The scripts that run.sh offers are the scripts that there are.

@@ -9,8 +9,12 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"flashsale/internal/bench"
 )
@@ -31,7 +35,7 @@ func report(model bench.Model, variants ...string) *bench.Report {
 			for _, load := range loads {
 				s := bench.Sample{Rate: load.Rate, Row: bench.Row{Variant: variant, Model: load.Model(), Users: load.Users}}
 				s.GoodputPerS = 300 * x
-				if load.Rate > 200 && variant == "none" {
+				if load.Rate > 200 && variant != "atomic" {
 					s.Arrivals, s.Dropped = 100, 37
 				}
 				s.AcceptedLatency = bench.Latency{Count: 100, P99: 40 * x, Curve: []bench.Point{{Percentile: 50, Ms: x}, {Percentile: 90, Ms: 9 * x}, {Percentile: 99, Ms: 40 * x}}}
@@ -97,7 +101,7 @@ func TestSVGIsXMLThatNamesWhatIsShown(t *testing.T) {
 				t.Errorf("%s doesn't name %s: %s", c.Name, want, all)
 			}
 		}
-		if strings.Contains(all, "(37 % dropped)") != (c.Name == "latency-200.5" || c.Name == "p99-by-rate") {
+		if strings.Contains(all, "37 % dropped)") != (c.Name == "latency-200.5" || c.Name == "p99-by-rate") {
 			t.Errorf("%s: percentiles without a word on who was dropped, or the other way round: %s", c.Name, all)
 		}
 		if elements[0] != "svg" || strings.Contains(all, "etcd") || strings.Contains(all, "NaN") {
@@ -177,7 +181,7 @@ func TestAxes(t *testing.T) {
 			t.Errorf("%v %%: %v", percentile, got)
 		}
 	}
-	for high, want := range map[float64]string{1: "0 0.2 0.4 0.6 0.8 1", 1.49: "0 0.2 0.4 0.6 0.8 1 1.2 1.4", 9999: "0 2000 4000 6000 8000", 4120: "0 1000 2000 3000 4000", 25: "0 5 10 15 20 25"} {
+	for high, want := range map[float64]string{1: "0 0.2 0.4 0.6 0.8 1", 1.49: "0 0.2 0.4 0.6 0.8 1 1.2 1.4", 9999: "0 2,000 4,000 6,000 8,000", 4120: "0 1,000 2,000 3,000 4,000", 25: "0 5 10 15 20 25"} {
 		a := axis{max: high}
 		a.even()
 		var labels []string
@@ -188,10 +192,128 @@ func TestAxes(t *testing.T) {
 			t.Errorf("up to %v: ticks %s, want %s", high, got, want)
 		}
 	}
+	a := axis{min: 600, max: 9000}
+	a.powers()
+	if seen := a.seen(); len(seen) != 5 || seen[0].label != "500" || seen[4].label != "10,000" {
+		t.Errorf("ticks %v", seen)
+	}
 	for _, test := range []struct{ low, high, from, to float64 }{{3, 70, 2, 100}, {0, 0.4, 0.001, 0.5}, {5, 5, 5, 50}} {
 		a := axis{min: test.low, max: test.high}
 		if a.powers(); math.Abs(a.min-test.from) > 1e-9 || math.Abs(a.max-test.to) > 1e-9 {
 			t.Errorf("%+v: from %v to %v", test, a.min, a.max)
+		}
+	}
+}
+
+// placed is a text of a chart that stands upright, and the room that it takes.
+type placed struct {
+	text                     string
+	left, right, top, bottom float64
+}
+
+func writtenIn(t *testing.T, c Chart) (texts []placed) {
+	t.Helper()
+	var svg bytes.Buffer
+	if err := c.SVG(&svg); err != nil {
+		t.Fatal(err)
+	}
+	type element struct {
+		X      float64 `xml:"x,attr"`
+		Y      float64 `xml:"y,attr"`
+		Size   float64 `xml:"font-size,attr"`
+		Length float64 `xml:"textLength,attr"`
+		Text   string  `xml:",chardata"`
+	}
+	var document struct {
+		Texts []element `xml:"text"` // those that are turned stand within a group
+	}
+	if err := xml.Unmarshal(svg.Bytes(), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range document.Texts {
+		texts = append(texts, placed{e.Text, e.X, e.X + e.Length, e.Y - 0.7*e.Size, e.Y + 0.2*e.Size})
+	}
+	return texts
+}
+
+func TestTextsAreNeitherClippedNorOnTopOfEachOther(t *testing.T) {
+	many := []string{"none", "setnx", "watchdog", "watchdog-combining", "striped", "fair", "function", "etcd2", "zookeeper"}
+	wide := report(bench.ModelClosed, "none", "atomic") // a tick at the very end of the axis
+	for i := range wide.Summaries {
+		if s := &wide.Summaries[i]; s.Skipped == nil {
+			s.AcceptedPerS = &bench.Figure{Median: 8e6, Min: 8e6, Max: 8e6}
+		}
+	}
+	charts := slices.Concat(Of(wide), Of(report(bench.ModelClosed, many...)), Of(report(bench.ModelOpen, many...)))
+	for _, c := range charts {
+		texts := writtenIn(t, c)
+		if len(texts) < 10 {
+			t.Errorf("%s: %v", c.Name, texts)
+		}
+		for i, a := range texts {
+			if a.left < 0 || a.right > float64(c.width) || a.top < 0 || a.bottom > float64(c.height) {
+				t.Errorf("%s: %+v is clipped: the picture is %v x %v", c.Name, a, c.width, c.height)
+			}
+			for _, b := range texts[:i] {
+				if a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom {
+					t.Errorf("%s: %+v and %+v overlap", c.Name, a, b)
+				}
+			}
+		}
+	}
+}
+
+// What stands beside a line or a bar has the middle of its capitals there.
+func TestTextIsBesideWhatItNames(t *testing.T) {
+	c := Chart{width: 100, height: 100, draw: func(c draw.Canvas) { c.FillText(centred(10), vg.Point{X: 20, Y: 60}, "A1") }}
+	text := writtenIn(t, c)[0]
+	if middle := (text.top + text.bottom - 2) / 2; math.Abs(middle-40) > 0.2 { // without what "g" has below the line; from the top
+		t.Errorf("%+v has its middle at %v, want 40", text, middle)
+	}
+}
+
+// Of a single run there is neither a median nor a range to speak of.
+func TestOneRunIsNoMedian(t *testing.T) {
+	for runs, want := range map[int]bool{1: false, 3: true} {
+		r := report(bench.ModelOpen, "none", "atomic")
+		r.Parameters.Runs = runs
+		for _, c := range Of(r) {
+			var svg bytes.Buffer
+			if err := c.SVG(&svg); err != nil || strings.Contains(svg.String(), "of the runs") != want {
+				t.Errorf("%d runs, %s: %v, %s", runs, c.Name, err, svg.String())
+			}
+		}
+	}
+}
+
+// The axis ends at a percentile that is named, or nobody can tell how far it goes.
+func TestLatencyEndsAtANamedPercentile(t *testing.T) {
+	r := report(bench.ModelClosed, "none")
+	for i := range r.Summaries {
+		curve := r.Summaries[i].AcceptedLatency.Curve
+		if len(curve) > 0 {
+			curve[len(curve)-1].Percentile = 99.2
+		}
+	}
+	for _, text := range writtenIn(t, Of(r)[1]) {
+		if text.text == "99.5" {
+			return
+		}
+	}
+	t.Error("the axis goes on after 99")
+}
+
+// A point is hollow where buyers were dropped, and the legend says so.
+func TestPointsWithDroppedBuyersAreHollow(t *testing.T) {
+	for variants, want := range map[string]int{"none,atomic": 2, "atomic": 0} { // one of the points, and the legend
+		c, _ := rates(report(bench.ModelOpen, strings.Split(variants, ",")...))
+		var svg bytes.Buffer
+		if err := c.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		white := strings.Count(svg.String(), `fill="#ffffff"`) - 1 // of the paper
+		if white != want || strings.Contains(svg.String(), "buyers were dropped") != (want > 0) {
+			t.Errorf("%s: %d hollow ones, want %d: %s", variants, white, want, svg.String())
 		}
 	}
 }

@@ -6,13 +6,15 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"flashsale/internal/bench"
 )
 
 // frame is the room between two axes, and what is drawn in it.
 type frame struct {
 	title string
 	x, y  axis
-	grid  bool
+	grid  bool // across, too
 	marks []mark
 }
 
@@ -68,8 +70,16 @@ func (a *axis) even() {
 	}
 	a.ticks = nil
 	for n := math.Ceil(a.min / step); n*step <= a.max; n++ {
-		a.ticks = append(a.ticks, tick{n * step, strconv.FormatFloat(n*step, 'g', 6, 64)})
+		a.ticks = append(a.ticks, tick{n * step, inWords(n * step)})
 	}
+}
+
+// inWords writes thousands as the report does.
+func inWords(value float64) string {
+	if value >= 1000 {
+		return bench.Thousands(int64(math.Round(value)))
+	}
+	return strconv.FormatFloat(value, 'g', 6, 64)
 }
 
 const (
@@ -88,8 +98,12 @@ func (f *frame) draw(c draw.Canvas) {
 	if f.y.label != "" {
 		left += lineHeight + gap
 	}
+	right := gap
+	if ticks := f.x.seen(); len(ticks) > 0 { // half of the last one's label may stand out
+		right = max(right, names.Width(ticks[len(ticks)-1].label)/2)
+	}
 	title := words(11)
-	area := draw.Crop(c, left, -gap, 2*lineHeight+2*gap+tickLength, -title.Height(f.title)-2*gap)
+	area := draw.Crop(c, left, -right, 2*lineHeight+2*gap+tickLength, -title.Height(f.title)-2*gap)
 	at := func(x, y float64) vg.Point {
 		return vg.Point{X: area.X(f.x.place(x)), Y: area.Y(f.y.place(y))}
 	}
@@ -101,17 +115,15 @@ func (f *frame) draw(c draw.Canvas) {
 	below.XAlign, below.YAlign = draw.XCenter, draw.YTop
 	for _, t := range f.x.seen() {
 		x := area.X(f.x.place(t.at))
-		if f.grid {
-			c.StrokeLine2(thin(pale), x, area.Min.Y, x, area.Max.Y)
-		}
+		c.StrokeLine2(thin(pale), x, area.Min.Y, x, area.Max.Y)
 		c.StrokeLine2(thin(black), x, area.Min.Y-tickLength, x, area.Min.Y)
 		c.FillText(below, vg.Point{X: x, Y: area.Min.Y - tickLength - 2}, t.label)
 	}
 	below.YAlign = draw.YBottom
 	c.FillText(below, vg.Point{X: middle, Y: c.Min.Y + 2}, f.x.label)
 
-	beside := words(9)
-	beside.XAlign, beside.YAlign = draw.XRight, draw.YCenter
+	beside := centred(9)
+	beside.XAlign = draw.XRight
 	for _, t := range f.y.seen() {
 		y := area.Y(f.y.place(t.at))
 		if f.grid {
@@ -130,8 +142,12 @@ func (f *frame) draw(c draw.Canvas) {
 	}
 }
 
-// whisker is the range from a to b, across the way from one to the other.
+// whisker is the range from a to b, across the way from one to the other. There
+// is none to be seen of a single run.
 func whisker(c draw.Canvas, style draw.LineStyle, a, b vg.Point) {
+	if a == b {
+		return
+	}
 	const half = 2.5
 	across := vg.Point{X: half}
 	if a.Y == b.Y {
@@ -144,22 +160,25 @@ func whisker(c draw.Canvas, style draw.LineStyle, a, b vg.Point) {
 type entry struct {
 	text  string
 	style draw.LineStyle
-	dot   bool
+	dot   func(draw.Canvas, draw.LineStyle, vg.Point) // nil: none
 }
 
 // beside draws the legend to the right of the frame, where it hides nothing.
-func (f *frame) beside(legend []entry, width vg.Length) func(draw.Canvas) {
+func (f *frame) beside(legend []entry) func(draw.Canvas) {
+	text := centred(9)
+	width := vg.Length(0)
+	for _, e := range legend {
+		width = max(width, 8+26+text.Width(e.text))
+	}
 	return func(c draw.Canvas) {
 		blank(c)
 		c = draw.Crop(c, 6, -6, 6, -6)
 		f.draw(draw.Crop(c, 0, -width, 0, 0))
-		text := words(9)
-		text.YAlign = draw.YCenter
 		left, y := c.Max.X-width+8, c.Max.Y-30
 		for _, e := range legend {
 			c.StrokeLine2(e.style, left, y, left+20, y)
-			if e.dot {
-				dot(c, e.style, vg.Point{X: left + 10, Y: y})
+			if e.dot != nil {
+				e.dot(c, e.style, vg.Point{X: left + 10, Y: y})
 			}
 			c.FillText(text, vg.Point{X: left + 26, Y: y}, e.text)
 			y -= 15
@@ -169,6 +188,11 @@ func (f *frame) beside(legend []entry, width vg.Length) func(draw.Canvas) {
 
 func dot(c draw.Canvas, style draw.LineStyle, at vg.Point) {
 	c.DrawGlyphNoClip(draw.GlyphStyle{Color: style.Color, Radius: 2.5, Shape: draw.CircleGlyph{}}, at)
+}
+
+func hollow(c draw.Canvas, style draw.LineStyle, at vg.Point) {
+	dot(c, style, at)
+	c.DrawGlyphNoClip(draw.GlyphStyle{Color: white, Radius: 1.5, Shape: draw.CircleGlyph{}}, at)
 }
 
 func blank(c draw.Canvas) {

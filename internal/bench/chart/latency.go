@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -17,7 +16,7 @@ import (
 // tail is not squeezed into the margin.
 func latency(r *bench.Report, load bench.Load, name string) (Chart, bool) {
 	f := frame{title: fmt.Sprintf("Latency of accepted purchases, %s model, %s", load.Model(), load), grid: true,
-		x: emptyAxis("percentile"), y: emptyAxis("ms, median of the runs")}
+		x: emptyAxis("percentile"), y: emptyAxis("latency in ms" + ofRuns(r, "median"))}
 	var legend []entry
 	order := bench.Measured(r.Summaries)
 	for _, s := range r.Summaries {
@@ -42,8 +41,22 @@ func latency(r *bench.Report, load bench.Load, name string) (Chart, bool) {
 		return Chart{}, false
 	}
 	f.x.min, f.x.ticks = 0, nineTicks()
+	for _, t := range f.x.ticks { // to a percentile that is named
+		if t.at >= f.x.max {
+			f.x.max = t.at
+			break
+		}
+	}
 	f.y.powers()
-	return Chart{Name: name, Title: f.title, width: 700, height: 340, draw: f.beside(legend, 190)}, true
+	return Chart{Name: name, Title: f.title, width: 700, height: 340, draw: f.beside(legend)}, true
+}
+
+// ofRuns says what a figure is of several runs; one run needs no word.
+func ofRuns(r *bench.Report, what string) string {
+	if r.Parameters.Runs == 1 {
+		return ""
+	}
+	return ", " + what + " of the runs"
 }
 
 // dropped says how many buyers a percentile leaves out; empty: none.
@@ -59,7 +72,7 @@ func nines(percentile float64) float64 { return -math.Log10(1 - percentile/100) 
 
 func nineTicks() (ticks []tick) {
 	for _, percentile := range []float64{0, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99} {
-		ticks = append(ticks, tick{nines(percentile), strconv.FormatFloat(percentile, 'f', -1, 64) + "%"})
+		ticks = append(ticks, tick{nines(percentile), inWords(percentile)})
 	}
 	return ticks
 }
@@ -78,7 +91,7 @@ func (a *axis) powers() {
 			if at >= high {
 				a.max = math.Min(a.max, at)
 			}
-			a.ticks = append(a.ticks, tick{at, strconv.FormatFloat(at, 'g', 4, 64)})
+			a.ticks = append(a.ticks, tick{at, inWords(at)})
 		}
 	}
 	a.min, a.max, a.logarithmic = finite(a.min), math.Max(a.max, finite(a.min)*10), true

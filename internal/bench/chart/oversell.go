@@ -52,8 +52,8 @@ func oversell(r *bench.Report) (Chart, bool) {
 		left[i].label = fmt.Sprintf("%.1f %%", left[i].figure.Median)
 		right[i].label = bench.Thousands(int64(right[i].figure.Median + 0.5))
 	}
-	a := bars(heading, "%", left, orange)
-	b := bars("Goodput: accepted/s"+bestOf(r), "accepted/s", right, blue)
+	a := bars(heading, "%"+ofRuns(r, "median and range"), left, orange)
+	b := bars("Goodput: accepted/s"+bestOf(r), "accepted/s"+ofRuns(r, "median and range"), right, blue)
 	a.x.max = max(a.x.max, 10)
 	a.x.even()
 	height := vg.Length(90 + 26*len(order))
@@ -73,9 +73,9 @@ func bestOf(r *bench.Report) string {
 }
 
 // bars is a frame of horizontal bars, the first one on top.
-func bars(title, unit string, list []bar, colour int) *frame {
+func bars(title, label string, list []bar, colour int) *frame {
 	n := len(list)
-	f := &frame{title: title, x: axis{label: unit + ", median and range"}, y: axis{min: -0.6, max: float64(n) - 0.4}}
+	f := &frame{title: title, x: axis{label: label}, y: axis{min: -0.6, max: float64(n) - 0.4}}
 	for i, b := range list {
 		y := float64(n - 1 - i)
 		f.y.ticks = append(f.y.ticks, tick{y, b.name})
@@ -85,9 +85,7 @@ func bars(title, unit string, list []bar, colour int) *frame {
 			from, to := at(0, y), at(b.figure.Median, y)
 			c.FillPolygon(colours[colour], []vg.Point{{X: from.X, Y: from.Y - half}, {X: to.X, Y: to.Y - half}, {X: to.X, Y: to.Y + half}, {X: from.X, Y: from.Y + half}})
 			whisker(c, thin(black), at(b.figure.Min, y), at(b.figure.Max, y))
-			label := words(9)
-			label.YAlign = draw.YCenter
-			c.FillText(label, vg.Point{X: at(b.figure.Max, y).X + 2*gap, Y: to.Y}, b.label)
+			c.FillText(centred(9), vg.Point{X: at(b.figure.Max, y).X + 2*gap, Y: to.Y}, b.label)
 		})
 	}
 	f.x.max = max(1, f.x.max*1.25)

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"gonum.org/v1/plot/vg"
@@ -17,8 +18,9 @@ func rates(r *bench.Report) (Chart, bool) {
 		return Chart{}, false
 	}
 	f := frame{title: "P99 of accepted purchases against the offered rate", grid: true,
-		x: emptyAxis("arrivals/s offered"), y: emptyAxis("P99 ms, median and range")}
+		x: emptyAxis("arrivals/s offered"), y: emptyAxis("P99 in ms" + ofRuns(r, "median and range"))}
 	var legend []entry
+	dropping := false
 	for i, variant := range bench.Measured(r.Summaries) {
 		var points []bench.Summary
 		for _, s := range r.Summaries {
@@ -35,7 +37,20 @@ func rates(r *bench.Report) (Chart, bool) {
 		slices.SortFunc(points, func(a, b bench.Summary) int { return cmp.Compare(a.Rate, b.Rate) })
 		style := line(i)
 		f.marks = append(f.marks, func(c draw.Canvas, at func(x, y float64) vg.Point) { p99s(c, at, points, style) })
-		legend = append(legend, entry{text: variant, style: style, dot: true})
+		text, worst := variant, 0.0
+		for _, s := range points {
+			if s.DroppedShare != nil {
+				worst = max(worst, s.DroppedShare.Median)
+			}
+		}
+		if worst > 0 {
+			text += fmt.Sprintf(" (up to %.0f %% dropped)", 100*worst)
+			dropping = true
+		}
+		legend = append(legend, entry{text: text, style: style, dot: dot})
+	}
+	if dropping {
+		legend = append(legend, entry{text: "buyers were dropped", style: draw.LineStyle{Color: black}, dot: hollow})
 	}
 	if f.x.empty() {
 		return Chart{}, false
@@ -43,22 +58,23 @@ func rates(r *bench.Report) (Chart, bool) {
 	f.x.min, f.x.max = 0, f.x.max*1.03
 	f.x.even()
 	f.y.powers()
-	return Chart{Name: "p99-by-rate", Title: f.title, width: 640, height: 340, draw: f.beside(legend, 130)}, true
+	return Chart{Name: "p99-by-rate", Title: f.title, width: 700, height: 340, draw: f.beside(legend)}, true
 }
 
 // p99s draws a variant's points in the order of their rates.
 func p99s(c draw.Canvas, at func(x, y float64) vg.Point, points []bench.Summary, style draw.LineStyle) {
-	ranges := thin(style.Color)
-	remark := words(8)
-	remark.XAlign, remark.YAlign = draw.XRight, draw.YBottom // a curve that runs away comes from below
 	var curve []vg.Point
 	for _, s := range points {
 		p99 := s.AcceptedLatency.P99
-		p := at(s.Rate, finite(p99.Median))
-		curve = append(curve, p)
-		whisker(c, ranges, at(s.Rate, finite(p99.Min)), at(s.Rate, finite(p99.Max)))
-		dot(c, style, p)
-		c.FillText(remark, vg.Point{X: p.X - 5, Y: p.Y + 5}, dropped(s))
+		curve = append(curve, at(s.Rate, finite(p99.Median)))
+		whisker(c, thin(style.Color), at(s.Rate, finite(p99.Min)), at(s.Rate, finite(p99.Max)))
 	}
 	c.StrokeLines(style, curve)
+	for i, s := range points {
+		if dropped(s) != "" { // its P99 is that of the others
+			hollow(c, style, curve[i])
+		} else {
+			dot(c, style, curve[i])
+		}
+	}
 }

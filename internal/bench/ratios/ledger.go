@@ -23,13 +23,15 @@ const bareBatch = 500
 // ledgerAlone measures what concerns the ledger without what comes before, after
 // selling something for the syncer to work off.
 func (s *setup) ledgerAlone(ctx context.Context, r *result) error {
-	for _, part := range []func(context.Context, *result) error{s.fillBacklog, s.ledgerRate, s.delayToLedger, s.audits} {
-		if err := part(ctx, r); err != nil {
-			return err
-		}
+	err := inTurn(ctx, r, []part{
+		{"backlog", s.fillBacklog}, {"rate", s.ledgerRate}, {"delay", s.delayToLedger}, {"audits", s.audits},
+	})
+	if err != nil {
+		return err
 	}
-	rates := r.rate("atomic")
-	s.say("syncer / bare insert %.2f, syncer / accepted %.2f, 201 to row p99 %.0f ms", ratio(r.Raw.SyncerRows, r.Raw.BareRows), median(r.Raw.SyncerRows)/rates, r.LedgerP99)
+	if over := ratio(r.Raw.SyncerRows, r.Raw.BareRows); over != nil {
+		s.say("syncer / bare insert %.2f, syncer / accepted %.2f", *over, median(r.Raw.SyncerRows)/r.rate("atomic"))
+	}
 	return nil
 }
 
@@ -209,12 +211,15 @@ func (s *setup) delayToLedger(ctx context.Context, r *result) error {
 	if err := <-looked; err != nil {
 		return err
 	}
+	if len(watch.delays) == 0 {
+		return errors.New("no purchase was sampled")
+	}
 	slices.Sort(watch.delays)
 	all := shot
 	all.latencies = watch.delays
 	r.Raw.HalfRate, r.Raw.Sampled = shot.rate(), len(watch.delays)
-	r.LedgerP99, r.Raw.LedgerP50 = milliseconds(all.percentile(.99)), milliseconds(all.percentile(.5))
-	s.say("201 to row at %.0f/s: p50 %.0f ms, p99 %.0f ms of %d", r.Raw.HalfRate, r.Raw.LedgerP50, r.LedgerP99, r.Raw.Sampled)
+	r.LedgerP99, r.Raw.LedgerP50 = new(milliseconds(all.percentile(.99))), milliseconds(all.percentile(.5))
+	s.say("201 to row at %.0f/s: p50 %.0f ms, p99 %.0f ms of %d", r.Raw.HalfRate, r.Raw.LedgerP50, *r.LedgerP99, r.Raw.Sampled)
 	return s.caughtUp(ctx, db)
 }
 

@@ -12,7 +12,8 @@
 // The API and the syncer are processes of their own, built from cmd/api and
 // cmd/syncer; requests go to them over HTTP. "Gin without back end" is a process
 // too, see gin.go. It fails when units were oversold or lost, not when a ratio
-// misses its target.
+// misses its target. When a part of it fails, or it is interrupted, it prints what
+// was measured before.
 package main
 
 import (

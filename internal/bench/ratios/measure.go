@@ -64,8 +64,8 @@ type setup struct {
 	user   int            // number of the next user
 }
 
-// measure does it all, and takes everything away again. There is a result
-// beside an error that is about oversold or lost units.
+// measure does it all, and takes everything away again. Beside an error there is
+// a result of what was measured before it, as soon as anything could have been.
 func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *result, err error) {
 	cfg.Prefix = fmt.Sprintf("ratios-%d", os.Getpid())
 	dir, err := os.MkdirTemp("", "flashsale-ratios-")
@@ -96,21 +96,36 @@ func measure(ctx context.Context, cfg app.Config, size size, log io.Writer) (_ *
 	r := &result{}
 	began := time.Now()
 	if size.only != nil {
-		err := s.requestPath(ctx, r)
-		if err == nil && slices.Contains(size.only, "ledger") {
-			err = s.ledgerAlone(ctx, r)
+		parts := []part{{"request path", s.requestPath}}
+		if slices.Contains(size.only, "ledger") {
+			parts = append(parts, part{"ledger", s.ledgerAlone})
 		}
-		return nil, errors.Join(err, s.failure())
+		return nil, errors.Join(inTurn(ctx, r, parts), s.failure())
 	}
-	for _, part := range []func(context.Context, *result) error{s.requestPath, s.twoAPIs, s.race, s.ledgerRate, s.delayToLedger, s.audits} {
-		if err := part(ctx, r); err != nil {
-			return nil, err
-		}
-	}
+	err = inTurn(ctx, r, []part{
+		{"request path", s.requestPath}, {"two APIs", s.twoAPIs}, {"race", s.race},
+		{"ledger rate", s.ledgerRate}, {"delay to the ledger", s.delayToLedger}, {"audits", s.audits},
+	})
 	r.finish()
 	r.Raw.Seconds = time.Since(began).Seconds()
 	r.Raw.Failures = s.failed
-	return r, s.failure()
+	return r, errors.Join(err, s.failure())
+}
+
+// part is one of the measurements, which adds to the result what it has found.
+type part struct {
+	name string
+	run  func(context.Context, *result) error
+}
+
+// inTurn ends with the first part that fails: each builds on those before it.
+func inTurn(ctx context.Context, r *result, parts []part) error {
+	for _, p := range parts {
+		if err := p.run(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
 }
 
 // failure is what must not have happened and did.

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// result is what is printed; its keys are a contract.
+// result is what is printed; its keys are a contract. Nil: not measured, since
+// something failed before.
 type result struct {
-	CombiningOverNone      float64 `json:"combining_over_none"`
-	AtomicOverGin          float64 `json:"atomic_over_gin"`
-	AtomicOverSingleScript float64 `json:"atomic_over_single_script"`
-	WatchdogOverSetnx      float64 `json:"watchdog_over_setnx"`
-	SyncerOverBareInsert   float64 `json:"syncer_over_bare_insert"`
-	LedgerP99              float64 `json:"ledger_p99_ms"`
-	TwoAPIOverOne          float64 `json:"two_api_over_one"`
+	CombiningOverNone      *float64 `json:"combining_over_none"`
+	AtomicOverGin          *float64 `json:"atomic_over_gin"`
+	AtomicOverSingleScript *float64 `json:"atomic_over_single_script"`
+	WatchdogOverSetnx      *float64 `json:"watchdog_over_setnx"`
+	SyncerOverBareInsert   *float64 `json:"syncer_over_bare_insert"`
+	LedgerP99              *float64 `json:"ledger_p99_ms"`
+	TwoAPIOverOne          *float64 `json:"two_api_over_one"`
 
 	Raw raw `json:"raw"`
 }
@@ -115,10 +116,18 @@ func (s spent) String() string {
 	return line + fmt.Sprintf(", idle %2.0f %%", 100*s.Idle)
 }
 
-func (r *result) rate(path string) float64 { return median(r.Raw.Paths[path].Rate) }
+// rate is 0 for a path that was not measured.
+func (r *result) rate(path string) float64 { return median(r.rates(path)) }
+
+func (r *result) rates(path string) []float64 {
+	if f := r.Raw.Paths[path]; f != nil {
+		return f.Rate
+	}
+	return nil
+}
 
 func (r *result) finish() {
-	over := func(a, b string) float64 { return ratio(r.Raw.Paths[a].Rate, r.Raw.Paths[b].Rate) }
+	over := func(a, b string) *float64 { return ratio(r.rates(a), r.rates(b)) }
 	r.CombiningOverNone = over("watchdog-combining", "none")
 	r.AtomicOverGin = over("atomic", "gin")
 	r.AtomicOverSingleScript = over("atomic", "atomic_single_script")
@@ -129,13 +138,19 @@ func (r *result) finish() {
 }
 
 // ratio is the median of the rounds' ratios: what drifts on the machine in the
-// meantime hits both sides of a round.
-func ratio(a, b []float64) float64 {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
+// meantime hits both sides of a round. A round that only one side has, or in
+// which the other side did nothing at all, has no ratio; nil: no round has one.
+func ratio(a, b []float64) *float64 {
+	var ratios []float64
+	for i := range min(len(a), len(b)) {
+		if b[i] > 0 {
+			ratios = append(ratios, a[i]/b[i])
+		}
 	}
-	return median(ratios)
+	if ratios == nil {
+		return nil
+	}
+	return new(median(ratios))
 }
 
 func median(values []float64) float64 {
@@ -146,6 +161,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
+const notMeasured = "not measured"
+
 func (r *result) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%-22s %9s %9s %9s %9s %10s", "one hot item", "accepted/s", "p50 ms", "p99 ms", "423 busy", "generator")
 	fmt.Fprintf(w, " | CPU us a purchase: %s\n", strings.Join(spenders, ", "))
@@ -155,18 +172,39 @@ func (r *result) print(w io.Writer) {
 	}
 	for _, name := range names {
 		f := r.Raw.Paths[name]
+		if f == nil {
+			fmt.Fprintf(w, "%-22s %s\n", name, notMeasured)
+			continue
+		}
 		busy := 0
 		for _, n := range f.Busy {
 			busy += n
 		}
 		fmt.Fprintf(w, "%-22s %9.0f %9.2f %9.2f %9d %8.0f %%%s\n", name, median(f.Rate), median(f.P50), median(f.P99), busy, 100*median(f.Generator), f.spent())
 	}
-	fmt.Fprintf(w, "%-22s %9.0f rows/s\n%-22s %9.0f rows/s\n", "syncer", median(r.Raw.SyncerRows), "bare insert", median(r.Raw.BareRows))
+	printRows := func(name string, rows []float64) {
+		if rows == nil {
+			fmt.Fprintf(w, "%-22s %s\n", name, notMeasured)
+			return
+		}
+		fmt.Fprintf(w, "%-22s %9.0f rows/s\n", name, median(rows))
+	}
+	printRows("syncer", r.Raw.SyncerRows)
+	printRows("bare insert", r.Raw.BareRows)
 
-	fmt.Fprintf(w, "\n%-48s %9s %9s\n", "ratio (median of the rounds')", "measured", "target")
+	var overAccepted *float64
+	if accepted := r.rate("atomic"); accepted > 0 && r.Raw.SyncerRows != nil {
+		overAccepted = new(median(r.Raw.SyncerRows) / accepted)
+	}
+	delay := "201 to row, p99 in ms"
+	if r.LedgerP99 != nil {
+		delay = fmt.Sprintf("%s, at %.0f/s", delay, r.Raw.HalfRate)
+	}
+	fmt.Fprintf(w, "\n%-48s %12s %9s\n", "ratio (median of the rounds')", "measured", "target")
 	for _, line := range []struct {
 		what           string
-		value, target  float64
+		value          *float64
+		target         float64
 		below, noLimit bool
 	}{
 		{what: "watchdog-combining / none", value: r.CombiningOverNone, target: 2},
@@ -174,24 +212,30 @@ func (r *result) print(w io.Writer) {
 		{what: "atomic / one script call per request", value: r.AtomicOverSingleScript, target: 2},
 		{what: "watchdog / setnx", value: r.WatchdogOverSetnx, target: 2},
 		{what: "syncer / bare multi-row insert", value: r.SyncerOverBareInsert, target: .8},
-		{what: "syncer / what the API accepts", value: median(r.Raw.SyncerRows) / r.rate("atomic"), target: 1},
-		{what: fmt.Sprintf("201 to row, p99 in ms, at %.0f/s", r.Raw.HalfRate), value: r.LedgerP99, target: 1000, below: true},
+		{what: "syncer / what the API accepts", value: overAccepted, target: 1},
+		{what: delay, value: r.LedgerP99, target: 1000, below: true},
 		{what: "two APIs / one", value: r.TwoAPIOverOne, noLimit: true},
 	} {
-		target, verdict := fmt.Sprintf(">= %g", line.target), ""
+		measured, target, verdict := notMeasured, fmt.Sprintf(">= %g", line.target), ""
 		if line.below {
 			target = fmt.Sprintf("< %g", line.target)
 		}
-		switch {
-		case line.noLimit:
+		if line.noLimit {
 			target = "stated"
-		case line.below && line.value >= line.target, !line.below && line.value < line.target:
-			verdict = "  MISSED"
 		}
-		fmt.Fprintf(w, "%-48s %9.2f %9s%s\n", line.what, line.value, target, verdict)
+		if line.value != nil {
+			measured = fmt.Sprintf("%.2f", *line.value)
+			if !line.noLimit && (*line.value < line.target) != line.below {
+				verdict = "  MISSED"
+			}
+		}
+		fmt.Fprintf(w, "%-48s %12s %9s%s\n", line.what, measured, target, verdict)
 	}
-	fmt.Fprintf(w, "\noversold %d, lost %d, in %d sales audited; %d cores shared by generator, API, Redis, Kafka, MariaDB; %s\n",
-		r.Raw.Oversold, r.Raw.Lost, r.Raw.Audited, r.Raw.Cores, time.Duration(r.Raw.Seconds*float64(time.Second)).Round(time.Second))
+	sound := "oversold and lost: " + notMeasured
+	if r.Raw.Audited > 0 {
+		sound = fmt.Sprintf("oversold %d, lost %d, in %d sales audited", r.Raw.Oversold, r.Raw.Lost, r.Raw.Audited)
+	}
+	fmt.Fprintf(w, "\n%s; %d cores shared by generator, API, Redis, Kafka, MariaDB; %s\n", sound, r.Raw.Cores, time.Duration(r.Raw.Seconds*float64(time.Second)).Round(time.Second))
 	for _, f := range r.Raw.Failures {
 		fmt.Fprintln(w, "FAILED:", f)
 	}

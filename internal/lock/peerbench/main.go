@@ -45,6 +45,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		window = flags.Duration("window", time.Second, "how long one measurement lasts")
 		rounds = flags.Int("rounds", 3, "how often each is measured; the median counts")
 	)
+	wrong := func(format string, values ...any) int {
+		fmt.Fprintf(stderr, "peerbench: "+format+"; peerbench -h says more\n", values...)
+		return 2
+	}
 	flags.SetOutput(io.Discard) // a wrong flag is no reason for a page of help
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -53,16 +57,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.PrintDefaults()
 		return 0
 	case err != nil:
-		fmt.Fprintf(stderr, "peerbench: %v: allowed are -json, -only, -window, -rounds; peerbench -h says more\n", err)
-		return 2
-	case flags.NArg() > 0 || *window <= 0 || *window > maxWindow || *rounds < 1 || *rounds > maxRounds:
-		fmt.Fprintf(stderr, "peerbench: allowed: -window up to %v, -rounds 1 to %d, nothing else; peerbench -h says more\n", maxWindow, maxRounds)
-		return 2
-	}
-	known := slices.ContainsFunc(scenes, func(s scene) bool { return s.name == *only })
-	if *only != "" && (!known || *asJSON) {
-		fmt.Fprintln(stderr, "peerbench: -only names a scene, and goes without -json: there are no ratios of the others; allowed are contended, three_process, own_key; peerbench -h says more")
-		return 2
+		return wrong("%v: allowed are -json, -only, -window, -rounds", err)
+	case flags.NArg() > 0:
+		return wrong("unexpected argument %q: allowed are -json, -only, -window, -rounds", flags.Arg(0))
+	case *window <= 0 || *window > maxWindow:
+		return wrong("-window is %v: allowed is above 0, up to %v", *window, maxWindow)
+	case *rounds < 1 || *rounds > maxRounds:
+		return wrong("-rounds is %d: allowed is 1 to %d", *rounds, maxRounds)
+	case *only != "" && !slices.ContainsFunc(scenes, func(s scene) bool { return s.name == *only }):
+		return wrong("-only is %q: allowed are contended, three_process, own_key", *only)
+	case *only != "" && *asJSON:
+		return wrong("-only is not allowed with -json: there are no ratios of the others")
 	}
 	if *only != "" {
 		scenes = slices.DeleteFunc(scenes, func(s scene) bool { return s.name != *only })

@@ -156,11 +156,27 @@ func BenchmarkAlone(b *testing.B) {
 }
 
 func TestWrongCalls(t *testing.T) {
-	for _, args := range [][]string{{"-x"}, {"now"}, {"-rounds", "0"}, {"-rounds", "many"}, {"-window", "1h"}, {"-only", "nothing"}, {"-only", "contended", "-json"}} {
+	const flags = "allowed are -json, -only, -window, -rounds"
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"-x", "flag provided but not defined: -x: " + flags},
+		{"now", `unexpected argument "now": ` + flags},
+		{"-rounds 0", "-rounds is 0: allowed is 1 to 9"},
+		{"-rounds 10", "-rounds is 10: allowed is 1 to 9"},
+		{"-rounds many", `"many" for flag -rounds`},
+		{"-window 0s", "-window is 0s: allowed is above 0, up to 30s"},
+		{"-window 31s", "-window is 31s: allowed is above 0, up to 30s"},
+		{"-only nothing", `-only is "nothing": allowed are contended, three_process, own_key`},
+		{"-only contended -json", "-only is not allowed with -json"},
+	} {
+		args := strings.Fields(c.args)
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), args, &stdout, &stderr)
-		if s := stderr.String(); code != 2 || stdout.Len() > 0 || strings.Count(s, "\n") != 1 || !strings.Contains(s, "allowed") && !strings.Contains(s, "goes without") || !strings.Contains(s, "peerbench -h") {
-			t.Errorf("%q: exit code %d, %q, %q", args, code, &stdout, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // a call that is taken for a right one measures nothing
+		code := run(ctx, args, &stdout, &stderr)
+		if s := stderr.String(); code != 2 || stdout.Len() > 0 || strings.Count(s, "\n") != 1 || !strings.Contains(s, c.want) || !strings.HasSuffix(s, "; peerbench -h says more\n") {
+			t.Errorf("%q: exit code %d, %q, %q; want %q", args, code, &stdout, s, c.want)
 		}
 		if len(scenes) != 3 {
 			t.Fatalf("%q: a wrong call changed the scenes", args)
