@@ -124,6 +124,12 @@
 // is the sale variant watchdog-cohort. Holders that share a lease have the same
 // fence, which a store accepts again; only the next grant's is larger.
 //
+// Watchdog does so too, up to 32 times and for up to 5 ms while its lease is not
+// to be extended, and for whom no step goes along with the grant. It knows how
+// fences are made, so that each holder has one of its own; and as with a Cohort,
+// that Redis lost the lock in between shows at the end: until then a release says
+// nothing of it.
+//
 // A fallback.Fallback costs no round trip more, and none at all while its breaker
 // is open: it then rejects, or degrades to a lock of the process whose leases have
 // the fence 0. Only a guard in the database keeps two degraded processes apart.

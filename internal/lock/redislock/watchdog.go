@@ -13,11 +13,11 @@ import (
 
 // Watchdog is SetNX with a lease that is extended for as long as it is held,
 // waiters that are woken by the release instead of polling, and a queue in each
-// process, whose first waiter alone asks Redis, and in which the lease is passed
-// on.
+// process: its first waiter alone asks Redis, and the lease is then passed on from
+// one to the next, up to 32 times or for 5 ms, each time with another fence.
 //
 // Protects against:  all that SetNX does, and work that takes longer than the TTL; a crowd of waiters.
-// Still fails when:  the process is paused past the TTL, and writes before it has heard; Redis fails over to a replica that had not seen the grant.
+// Still fails when:  the process is paused past the TTL, and writes before it has heard; Redis fails over to a replica that had not seen the grant, of which a lease that is passed on learns at its end.
 // Fixed by:          the fence, checked where the guarded value is written.
 type Watchdog struct {
 	*store
