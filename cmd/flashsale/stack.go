@@ -65,17 +65,14 @@ func (o stackOptions) check() error {
 	if strings.Contains(o.redis, "//") {
 		return usage("--redis=%q is not allowed: want host:port, several with commas", o.redis)
 	}
-	if _, _, err := net.SplitHostPort(o.listen); err != nil {
-		return usage("--listen=%q is not allowed: want host:port; port 0 is a free one", o.listen)
-	}
 	_, err := o.given()
 	return err
 }
 
-// given are the settings that the servers' flags amount to, under the rules of
+// given are the settings that the flags amount to, under the rules of
 // the API and the syncer.
 func (o stackOptions) given() (app.Config, error) {
-	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, redlock: o.redlock, etcd: o.etcd, zookeeper: o.zookeeper}.config(func(string) string { return "" })
+	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, redlock: o.redlock, etcd: o.etcd, zookeeper: o.zookeeper, listen: o.listen}.config(func(string) string { return "" })
 }
 
 // stack is a whole installation in this process.
