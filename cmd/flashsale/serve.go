@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // describe says what runs where.
 func (s *stack) describe(screen *screen) {
-	for _, server := range s.servers() {
+	for _, server := range slices.Concat(s.servers(), s.locks) {
 		line := fmt.Sprintf("%-6s %s", server.Name(), server.Version())
 		if !strings.Contains(line, server.Addr()) {
 			line += ", " + server.Addr()

@@ -83,6 +83,7 @@ type stack struct {
 	redis, kafka servers.Server
 	sql          servers.Database
 	nodes        []servers.Server // of redlock, when they are stand-ins
+	locks        []servers.Server // that were given, and hold nothing but locks
 	config       app.Config
 	tools        *app.Installation
 	listener     net.Listener // open from the start, so that nobody else gets the port
@@ -122,11 +123,11 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 	defer cancel()
 
 	if s.dir, err = os.MkdirTemp("", "flashsale-demo-"); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no folder for stand-ins (TMPDIR says where it is made): %w", err)
 	}
 	s.unhurried = removeWhenHurried(ctx, s.dir)
 	s.choose(o, name)
-	for _, server := range slices.Concat(s.servers(), s.nodes) {
+	for _, server := range slices.Concat(s.servers(), s.nodes, s.locks) {
 		if err := server.Start(start); err != nil {
 			return nil, err
 		}
@@ -153,6 +154,12 @@ func (s *stack) choose(o stackOptions, name string) {
 	}
 	if o.kafka != "" {
 		s.kafka = servers.Given(servers.KafkaName, strings.ReplaceAll(o.kafka, " ", ""))
+	}
+	if o.etcd != "" {
+		s.locks = append(s.locks, servers.Given(servers.EtcdName, strings.ReplaceAll(o.etcd, " ", "")))
+	}
+	if o.zookeeper != "" {
+		s.locks = append(s.locks, servers.Given(servers.ZooKeeperName, strings.ReplaceAll(o.zookeeper, " ", "")))
 	}
 	if o.mysql != "" {
 		s.sql = servers.GivenSQL(o.mysql)
