@@ -78,6 +78,7 @@ func (o stackOptions) given() (app.Config, error) {
 // stack is a whole installation in this process.
 type stack struct {
 	url        string
+	metrics    [2]string // addresses of the API's and the syncer's
 	adminToken string
 
 	redis, kafka servers.Server
@@ -174,6 +175,7 @@ func (s *stack) configure(o stackOptions, name string) (err error) {
 		KafkaBrokers: strings.Split(s.kafka.Addr(), ","),
 		MySQLDSN:     s.sql.DSN(),
 		AdminToken:   s.adminToken,
+		AdminListen:  "127.0.0.1:0", // of API and syncer, a port each
 
 		AllowBrokenLocks: true, // this is the place to watch them
 	}
@@ -247,6 +249,7 @@ func (s *stack) run(ctx, start context.Context) error {
 	}
 	s.start(running, "syncer", syncer.Run)
 	s.url = "http://" + api.Addr()
+	s.metrics = [2]string{api.AdminAddr(), syncer.AdminAddr()}
 	return nil
 }
 
