@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"flashsale/internal/app"
+	"flashsale/internal/httpapi"
 )
 
 // The README's promises that can be looked up are looked up.
@@ -145,6 +146,20 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("only %d commands found", found)
+	}
+}
+
+// docs/api.md has every code that the API answers with, and no other.
+func TestPagesHaveEveryCodeOfTheAPI(t *testing.T) {
+	var named []string
+	for _, row := range regexp.MustCompile("(?m)^\\| [1-5]\\d\\d \\|((?: `\\w+`)+) \\|").FindAllStringSubmatch(pages(t)["api.md"], -1) {
+		named = append(named, strings.Fields(strings.ReplaceAll(row[1], "`", ""))...)
+	}
+	known := slices.DeleteFunc(httpapi.Outcomes(), func(code string) bool { return code == httpapi.Outcome(nil) })
+	slices.Sort(named)
+	slices.Sort(known)
+	if !slices.Equal(named, known) {
+		t.Errorf("docs/api.md has %q, the API %q", named, known)
 	}
 }
 
