@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"flashsale/internal/app"
+	"flashsale/internal/catalogue"
 	"flashsale/internal/httpapi"
 )
 
@@ -51,6 +52,17 @@ func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
 	}
 	for name := range rows {
 		t.Errorf("README.md has a row for %s, which no program reads", name)
+	}
+}
+
+func TestReadmeCatalogueCanBeLoaded(t *testing.T) {
+	example := regexp.MustCompile("(?s)```csv\n(.*?)```").FindStringSubmatch(readme(t))
+	if example == nil {
+		t.Fatal("README.md has no catalogue")
+	}
+	sales, err := catalogue.Parse(strings.NewReader(example[1]), app.Config{}.Offered(), nil)
+	if err != nil || len(sales) != strings.Count(example[1], "\n")-1 {
+		t.Errorf("%d sales, %v", len(sales), err)
 	}
 }
 
