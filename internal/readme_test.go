@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"flashsale/internal/app"
+	"flashsale/internal/catalogue"
+	"flashsale/internal/httpapi"
 )
 
 // The README's promises that can be looked up are looked up.
@@ -50,6 +52,17 @@ func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
 	}
 	for name := range rows {
 		t.Errorf("README.md has a row for %s, which no program reads", name)
+	}
+}
+
+func TestReadmeCatalogueCanBeLoaded(t *testing.T) {
+	example := regexp.MustCompile("(?s)```csv\n(.*?)```").FindStringSubmatch(readme(t))
+	if example == nil {
+		t.Fatal("README.md has no catalogue")
+	}
+	sales, err := catalogue.Parse(strings.NewReader(example[1]), app.Config{}.Offered(), nil)
+	if err != nil || len(sales) != strings.Count(example[1], "\n")-1 {
+		t.Errorf("%d sales, %v", len(sales), err)
 	}
 }
 
@@ -145,6 +158,20 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("only %d commands found", found)
+	}
+}
+
+// docs/api.md has every code that the API answers with, and no other.
+func TestPagesHaveEveryCodeOfTheAPI(t *testing.T) {
+	var named []string
+	for _, row := range regexp.MustCompile("(?m)^\\| [1-5]\\d\\d \\|((?: `\\w+`)+) \\|").FindAllStringSubmatch(pages(t)["api.md"], -1) {
+		named = append(named, strings.Fields(strings.ReplaceAll(row[1], "`", ""))...)
+	}
+	known := slices.DeleteFunc(httpapi.Outcomes(), func(code string) bool { return code == httpapi.Outcome(nil) })
+	slices.Sort(named)
+	slices.Sort(known)
+	if !slices.Equal(named, known) {
+		t.Errorf("docs/api.md has %q, the API %q", named, known)
 	}
 }
 

@@ -206,6 +206,38 @@ func TestFoldersOfOthersAreLeftAlone(t *testing.T) {
 	if _, err := openFolder(theirs); report(err, io.Discard) != exitUsage {
 		t.Errorf("a file as a folder: %v", err)
 	}
+
+	probed := t.TempDir()
+	if _, err := openFolder(probed); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(probed); err != nil || len(left) > 0 {
+		t.Errorf("left in an empty folder: %v, %v", left, err)
+	}
+}
+
+// An empty folder that can't be written to is refused before anything is measured.
+func TestReadOnlyFolderIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if os.Geteuid() == 0 { // who may write everywhere, but in /proc
+		dir = emptyFolderOf(t, "/proc/irq/*/*")
+	} else if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFolder(dir); report(err, io.Discard) != exitUsage || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%s: %v", dir, err)
+	}
+}
+
+func emptyFolderOf(t *testing.T, pattern string) string {
+	names, _ := filepath.Glob(pattern)
+	for _, name := range names {
+		if entries, err := os.ReadDir(name); err == nil && len(entries) == 0 {
+			return name
+		}
+	}
+	t.Skip("no folder that root can't write to")
+	return ""
 }
 
 func TestArticleOnStandIns(t *testing.T) {

@@ -31,7 +31,11 @@ func openFolder(dir string) (*folder, error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) == 0:
-		return &folder{path: dir}, nil
+		probe, err := os.CreateTemp(dir, "")
+		if err != nil {
+			return nil, usage("--out: %q is no folder that can be written to: %w", dir, err)
+		}
+		return &folder{path: dir}, errors.Join(probe.Close(), os.Remove(probe.Name()))
 	case err == nil:
 		inner := filepath.Join(dir, time.Now().Format("20060102-150405"))
 		for n := 2; ; n++ {

@@ -27,9 +27,6 @@ func (o *targetOptions) addFlags(f *pflag.FlagSet) {
 // check fills in the token.
 func (o *targetOptions) check(f *pflag.FlagSet, getenv func(string) string) error {
 	if o.url == "" {
-		if f.Changed("url") {
-			return usage(`--url: "" is no address: allowed is http://host:port or https://host:port`)
-		}
 		if f.Changed("admin-token") {
 			return usage("--admin-token: only with --url")
 		}

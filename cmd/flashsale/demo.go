@@ -91,10 +91,12 @@ func parseVariants(text string) ([]string, error) {
 	var variants []string
 	for name := range strings.SplitSeq(text, ",") {
 		switch {
+		case name == "all":
+			return nil, usage("--variants: all has every variant, and is given alone")
 		case !slices.Contains(known, name):
 			return nil, usage("--variants: unknown variant %q: allowed are %s, or all", name, strings.Join(known, ", "))
 		case slices.Contains(variants, name):
-			return nil, usage("--variants: %q is there twice", name)
+			return nil, usage("--variants: %q is there twice: allowed is each once", name)
 		}
 		variants = append(variants, name)
 	}

@@ -184,7 +184,7 @@ func TestDemoLeavesNothingOnGivenServers(t *testing.T) {
 }
 
 func TestServersThatAreAwayAreNamed(t *testing.T) {
-	for flag, want := range map[string]string{"--redis": "redis", "--kafka": "kafka"} {
+	for flag, want := range map[string]string{"--redis": "redis", "--kafka": "kafka", "--etcd": "etcd", "--zookeeper": "zookeeper"} {
 		s := call(t.Context(), small("--once", flag, "127.0.0.1:1")...)
 		if s.err == nil || !strings.Contains(s.err.Error(), want) || !strings.Contains(s.err.Error(), "127.0.0.1:1") {
 			t.Errorf("%s: %v", flag, s.err)

@@ -12,9 +12,9 @@ import (
 
 // installation says which one a command works on: by the variables that API and
 // syncer read, under the same rules and with the same defaults, or by flags in
-// their place. Of what holds nothing but locks, like etcd, only the demo
-// has use.
-type installation struct{ redis, kafka, mysql, redlock, etcd, zookeeper, prefix string }
+// their place. Of what holds nothing but locks, like etcd, and of an address to
+// listen on only the demo has use.
+type installation struct{ redis, kafka, mysql, redlock, etcd, zookeeper, listen, prefix string }
 
 func (o *installation) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.redis, "redis", "", "where Redis is (default: FLASHSALE_REDIS_ADDRS, else 127.0.0.1:6379)")
@@ -37,6 +37,7 @@ func (o installation) config(getenv func(string) string, more ...string) (app.Co
 		{o.redlock, "redlock-addrs", ""},
 		{o.etcd, "etcd-endpoints", ""},
 		{o.zookeeper, "zookeeper-addrs", ""},
+		{o.listen, "listen", ""},
 		{o.prefix, "prefix", "FLASHSALE_PREFIX"},
 	} {
 		if s.given != "" {

@@ -37,14 +37,47 @@ func (p *program) root() *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		var names []string
-		for _, c := range root.Commands() {
-			names = append(names, c.Name())
-		}
-		return usage("unknown command %q: allowed are %s", args[0], strings.Join(names, ", "))
+		return usage("unknown command %q: allowed are %s", args[0], commandsOf(root))
 	}
+	root.SetHelpCommand(helpCommand(root))
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return refuseEmpty(c.Flags()) }
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return root
+}
+
+// helpCommand is cobra's, but that a command which doesn't exist is a wrong call.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage("there is no command %q: allowed are %s", strings.Join(args, " "), commandsOf(root))
+			}
+			return found.Help()
+		},
+	}
+}
+
+func commandsOf(root *cobra.Command) string {
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+// refuseEmpty wants a value of each flag that is given. An empty one is a shell's
+// variable that isn't set, and the default in its place would be something else
+// than was asked for: a stand-in, say, in place of a server.
+func refuseEmpty(f *pflag.FlagSet) (err error) {
+	f.Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usage("--%s=\"\" is not allowed: leave it out, or give it a value", f.Name)
+		}
+	})
+	return err
 }
 
 // wrongFlag adds what is allowed to what the parser of flags says.

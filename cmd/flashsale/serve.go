@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // describe says what runs where.
 func (s *stack) describe(screen *screen) {
-	for _, server := range s.servers() {
+	for _, server := range slices.Concat(s.servers(), s.locks) {
 		line := fmt.Sprintf("%-6s %s", server.Name(), server.Version())
 		if !strings.Contains(line, server.Addr()) {
 			line += ", " + server.Addr()
@@ -88,7 +89,8 @@ func (s *stack) serve(ctx context.Context, screen *screen) error {
 // curls are lines to paste into a shell.
 func (s *stack) curls() string {
 	closing := s.sales[len(s.sales)-1].ID
-	return strings.NewReplacer("URL", s.url, "SALE", s.sales[0].ID, "CLOSING", closing, "TOKEN", s.adminToken).Replace(`# what is on sale
+	return strings.NewReplacer("URL", s.url, "SALE", s.sales[0].ID, "CLOSING", closing, "TOKEN", s.adminToken,
+		"APIMETRICS", s.metrics[0], "SYNCERMETRICS", s.metrics[1]).Replace(`# what is on sale
 curl -s URL/v1/sales
 # buy one; sent again, it is the same purchase, since the key is the same
 curl -s -X POST URL/v1/sales/SALE/purchases -H 'Content-Type: application/json' -H 'Idempotency-Key: order-1' -d '{"user_id":"alice","quantity":1}'
@@ -96,6 +98,9 @@ curl -s -X POST URL/v1/sales/SALE/purchases -H 'Content-Type: application/json' 
 curl -s 'URL/v1/sales/SALE/purchases?user_id=alice'
 # stock, Redis and SQL compared, purchase by purchase
 curl -s 'URL/v1/sales/SALE/audit?wait=5s&deep=true'
+# what Prometheus would read, of the API and of the syncer
+curl -s http://APIMETRICS/metrics
+curl -s http://SYNCERMETRICS/metrics
 # end a sale, as the admin
 curl -s -X POST URL/v1/sales/CLOSING/close -H 'Authorization: Bearer TOKEN'`)
 }

@@ -65,27 +65,26 @@ func (o stackOptions) check() error {
 	if strings.Contains(o.redis, "//") {
 		return usage("--redis=%q is not allowed: want host:port, several with commas", o.redis)
 	}
-	if _, _, err := net.SplitHostPort(o.listen); err != nil {
-		return usage("--listen=%q is not allowed: want host:port; port 0 is a free one", o.listen)
-	}
 	_, err := o.given()
 	return err
 }
 
-// given are the settings that the servers' flags amount to, under the rules of
+// given are the settings that the flags amount to, under the rules of
 // the API and the syncer.
 func (o stackOptions) given() (app.Config, error) {
-	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, redlock: o.redlock, etcd: o.etcd, zookeeper: o.zookeeper}.config(func(string) string { return "" })
+	return installation{redis: o.redis, kafka: o.kafka, mysql: o.mysql, redlock: o.redlock, etcd: o.etcd, zookeeper: o.zookeeper, listen: o.listen}.config(func(string) string { return "" })
 }
 
 // stack is a whole installation in this process.
 type stack struct {
 	url        string
+	metrics    [2]string // addresses of the API's and the syncer's
 	adminToken string
 
 	redis, kafka servers.Server
 	sql          servers.Database
 	nodes        []servers.Server // of redlock, when they are stand-ins
+	locks        []servers.Server // that were given, and hold nothing but locks
 	config       app.Config
 	tools        *app.Installation
 	listener     net.Listener // open from the start, so that nobody else gets the port
@@ -125,11 +124,11 @@ func startStack(ctx context.Context, o stackOptions, stderr io.Writer) (_ *stack
 	defer cancel()
 
 	if s.dir, err = os.MkdirTemp("", "flashsale-demo-"); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no folder for stand-ins (TMPDIR says where it is made): %w", err)
 	}
 	s.unhurried = removeWhenHurried(ctx, s.dir)
 	s.choose(o, name)
-	for _, server := range slices.Concat(s.servers(), s.nodes) {
+	for _, server := range slices.Concat(s.servers(), s.nodes, s.locks) {
 		if err := server.Start(start); err != nil {
 			return nil, err
 		}
@@ -157,6 +156,12 @@ func (s *stack) choose(o stackOptions, name string) {
 	if o.kafka != "" {
 		s.kafka = servers.Given(servers.KafkaName, strings.ReplaceAll(o.kafka, " ", ""))
 	}
+	if o.etcd != "" {
+		s.locks = append(s.locks, servers.Given(servers.EtcdName, strings.ReplaceAll(o.etcd, " ", "")))
+	}
+	if o.zookeeper != "" {
+		s.locks = append(s.locks, servers.Given(servers.ZooKeeperName, strings.ReplaceAll(o.zookeeper, " ", "")))
+	}
 	if o.mysql != "" {
 		s.sql = servers.GivenSQL(o.mysql)
 		s.salePrefix = "demo-" + name + "-"
@@ -170,6 +175,7 @@ func (s *stack) configure(o stackOptions, name string) (err error) {
 		KafkaBrokers: strings.Split(s.kafka.Addr(), ","),
 		MySQLDSN:     s.sql.DSN(),
 		AdminToken:   s.adminToken,
+		AdminListen:  "127.0.0.1:0", // of API and syncer, a port each
 
 		AllowBrokenLocks: true, // this is the place to watch them
 	}
@@ -243,6 +249,7 @@ func (s *stack) run(ctx, start context.Context) error {
 	}
 	s.start(running, "syncer", syncer.Run)
 	s.url = "http://" + api.Addr()
+	s.metrics = [2]string{api.AdminAddr(), syncer.AdminAddr()}
 	return nil
 }
 

@@ -136,6 +136,33 @@ func TestRedisIsConfiguredForMoney(t *testing.T) {
 }
 
 // A process that lost its port in a race meets another server there.
+// Redis waits for a replica that lags before it ends. Where a test has cut one
+// off, it would be killed for that in the end, 15 s later.
+func TestRedisEndsWithoutItsReplica(t *testing.T) {
+	s := redisOrSkip(t)
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("PSYNC ? -1\r\n")); err != nil { // a replica that never acknowledges
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for info := ""; !strings.Contains(info, "connected_slaves:1"); {
+		if info, err = client.Info(ctx, "replication").Result(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setKey(t, s)
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestProbeRefusesAnothersAnswer(t *testing.T) {
 	s := redisOrSkip(t)
 	if _, err := probeRedis(t.Context(), []string{s.Addr()}, os.Getpid()); err == nil {
