@@ -159,7 +159,7 @@ func (a *Article) explain() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Measured on %s.", servers),
-		fmt.Sprintf("One client: nobody waits, and the ratio is the price of round trips. No lock asks Redis twice (read, write), a lock four times (acquire, read, write, release): P50 %s ms without, %s ms with setnx, %s ms with watchdog.",
+		fmt.Sprintf("One client: nobody waits, and the ratio is the price of round trips. No lock asks Redis twice (read, write), setnx four times (acquire, read, write, release), watchdog twice (acquire and read, write and release): P50 %s ms without, %s ms with setnx, %s ms with watchdog.",
 			fixed(none.at(few).P50.Median), fixed(setnx.at(few).P50.Median), fixed(watchdog.at(few).P50.Median)),
 		fmt.Sprintf("%d clients: a lock lets one purchase of the item through at a time, one every %s ms with setnx and every %s ms with watchdog, while no lock serves them side by side: %s a second, of which it loses %s by overwriting. The better a machine serves requests in parallel, the worse a lock's ratio.",
 			many, every(setnx.at(many).PerS), every(watchdog.at(many).PerS), whole(none.at(many).PerS.Median), none.at(many).LostShare.percent()),
